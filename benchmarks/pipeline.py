@@ -91,15 +91,16 @@ class Roles:
         folder.prepare(request, continues=False)
         self.columns = declared_columns(self.pipeline, project.sources)
         self.layout = FeatureLayout.of(self.pipeline.dataset, self.columns)
+        first_start = ("--job", str(folder.path), "--index", "0", "--attempt", "1")
         self.processes = {
             name: subprocess.Popen(
-                [sys.executable, "-m", role.module, "--job", str(folder.path), "--index", "0"],
+                [sys.executable, "-m", role.module, *first_start],
                 env=role_environment(os.environ, request, role, root),
                 stderr=folder.log_path(name, 0).open("ab"),
             )
             for name, role in (("driver", DRIVER), ("executor", DATA))
         }
-        self.reader = RemoteReader(folder.path, self.layout, self.pipeline.use_names)
+        self.reader = RemoteReader(folder.path, self.layout, self.pipeline.use_names, 1)
 
     def consume(self, window: int, learner: Learner) -> tuple[int, float, dict[str, float]]:
         """Take one window; rows, seconds and CPU seconds by process from its first frame on."""

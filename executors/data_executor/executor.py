@@ -1,7 +1,7 @@
 """A data executor: leases tasks, reads them into buffers, serves minibatches.
 
-Run as `python -m forebay.executors.data_executor --job DIR --index N`. It owns nothing: whatever
-it holds under an epoch can be thrown away at any moment (docs/internals/protocol.md).
+Run as `python -m forebay.executors.data_executor --job DIR --index N --attempt N`. It owns nothing:
+whatever it holds under an epoch can be thrown away at any moment (docs/internals/protocol.md).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,12 +92,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class DataExecutor:
-    def __init__(self, job_dir: Path, index: int) -> None:
+    def __init__(self, job_dir: Path, index: int, attempt: int) -> None:
         request = JobRequest.read(job_dir, "the data executor")
         pipeline = request.pipeline_spec()
-        self._job_dir, self._index = job_dir, index
+        self._job_dir, self._index, self._attempt = job_dir, index, attempt
         self._instance = uuid.uuid4().hex
-        self._started_ns = time.time_ns()
         self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
         specs = request.source_specs()
         self._queue_sources = queue_sources_of(pipeline, specs)
@@ -126,7 +124,7 @@ class DataExecutor:
         """Lease and serve until the driver is gone for good.
 
         Raises:
-            FencedError: when a process that started later has this index.
+            FencedError: when a newer process has this index.
             InfrastructureError: when no driver answers any more.
         """
         start_arrow(self._kinds)
@@ -162,7 +160,7 @@ class DataExecutor:
         call = Registration(
             executor=self._index,
             instance=self._instance,
-            started_ns=self._started_ns,
+            attempt=self._attempt,
             address=self._server.address,
             pid=os.getpid(),
         )
@@ -280,7 +278,7 @@ class DataExecutor:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = role_arguments(DATA.name, arguments, "index")
+    options = role_arguments(DATA.name, arguments, "index", "attempt")
     start_role(DATA.name, options.index, options.job)
     with role_exit(DATA.name, options.index, options.job):
-        DataExecutor(options.job, options.index).run()
+        DataExecutor(options.job, options.index, options.attempt).run()

@@ -1,7 +1,7 @@
 """The data driver: who reads which task, from which position. One process for each job.
 
-Run as `python -m forebay.executors.driver --job DIR`. docs/internals/protocol.md says what it may
-forget.
+Run as `python -m forebay.executors.driver --job DIR --index 0 --attempt N`.
+docs/internals/protocol.md says what it may forget.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
+from forebay.executors.job.folder import JOURNAL_FILE
 from forebay.executors.job.request import JobRequest
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.roles.table import DRIVER
@@ -34,13 +35,12 @@ from forebay.home.paths import Home
 from forebay.system.files.durable import write_atomically
 from forebay.system.liveness import waiting
 
-JOURNAL_FILE = Path("journal") / "driver.jsonl"
 _SPARE_THREADS = 16
 _LOG = logging.getLogger(__name__)
 
 
 class Driver:
-    def __init__(self, job_dir: Path) -> None:
+    def __init__(self, job_dir: Path, attempt: int) -> None:
         request = JobRequest.read(job_dir, "the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.use_names, pipeline.job
@@ -49,6 +49,7 @@ class Driver:
         self._journal = Journal(job_dir / JOURNAL_FILE)
         self.state = DriverState(
             self._journal,
+            attempt,
             lambda window, generation: ServedWindow(ledger, window, generation, names, job),
             job.failover.heartbeat_timeout.total_seconds(),
         )
@@ -93,11 +94,12 @@ def _opened(spec: SourceSpec, root: Path) -> Commits:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    job_dir: Path = role_arguments(DRIVER.name, arguments, "index").job
+    given = role_arguments(DRIVER.name, arguments, "index", "attempt")
+    job_dir: Path = given.job
     start_role(DRIVER.name, 0, job_dir)
     start_arrow()
     with role_exit(DRIVER.name, 0, job_dir):
-        driver = Driver(job_dir)
+        driver = Driver(job_dir, given.attempt)
         driver.start()
         with waiting():  # the threads that answer and commit show the driver's progress
             threading.Event().wait()

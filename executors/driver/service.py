@@ -113,9 +113,7 @@ class DriverService:
             if call.sealed:
                 self._commits.submit(session.served, call.sealed)
             self._changed.notify_all()
-            return Opened(
-                trainer=session.trainer, session=session.number, tasks=session.served.tasks
-            )
+            return Opened(session=session.number, tasks=session.served.tasks)
 
     def beat(self, call: TrainerBeat, context: grpc.ServicerContext) -> Message:
         """Take the trainer's news; wait until its orders change."""
@@ -139,7 +137,7 @@ class DriverService:
         with self._changed:
             session = self._state.session_of(call.trainer, call.session)
             session.served.seal(call.progress)
-            self._state.seal(session, call.step)
+            session.sealed_step = call.step
             number = self._commits.submit(session.served, call.progress)
             is_end = session.served.leases.is_sealed
         if is_end:

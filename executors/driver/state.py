@@ -32,6 +32,8 @@ from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
 
 FATAL_EXIT_CODES = (1, 2, 3)  # a retry would not help
+# A driver gives fewer numbers. With its start (16 bits) and submission (23), they fit into 63 bits.
+_NUMBER_BITS = 24
 _NO_LEASES = LeaseReply(epoch=0, window="", generation=0, grants=[], last=True)
 _LOG = logging.getLogger(__name__)
 
@@ -52,7 +54,6 @@ class Session:
     """A window that is open for one trainer process."""
 
     number: int
-    trainer: int
     served: ServedWindow
     sealed_step: int
     version: int = 1
@@ -67,38 +68,36 @@ class DriverState:
     def __init__(
         self,
         journal: Journal,
+        incarnation: int,
         open_window: Callable[[str, int], ServedWindow],
         heartbeat_timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Recover incarnation and trainer number from the journal; nothing else is trusted."""
+        """Recover the newest trainer from the journal. incarnation: the driver's own attempt."""
+        self.incarnation = incarnation
         self._journal = journal
         self._open_window = open_window
         self._timeout = heartbeat_timeout
         self._clock = clock
-        records = journal.records
-        self.incarnation: int = 1 + sum(record["kind"] == "driver" for record in records)
-        self.trainer: int = max(
-            (record["number"] for record in records if record["kind"] == "trainer"), default=0
-        )
-        self._failed_in, self._failed = _failures_of_last_open(records)
+        self._opened, self._failed = _failures_of_last_open(journal.records)
         self._numbers = 0
         self._members: dict[int, RegisteredExecutor] = {}
         self.session: Session | None = None
-        journal.append("driver", incarnation=self.incarnation)
 
     # Data executors -------------------------------------------------------------------------
 
     def register(self, call: Registration) -> None:
-        """Register a data executor; a process with its index that started earlier loses it.
+        """Register a data executor; an older process with its index loses it.
 
         Raises:
-            FencedError: when a process that started later has the index.
+            FencedError: when a newer process has it, or another one as this attempt (no
+                supervisor starts two).
         """
         known = self._members.get(call.executor)
         if known is not None:
-            if known.registration.started_ns > call.started_ns:
-                raise FencedError(f"a newer process is data executor {call.executor}")
+            newest = known.registration
+            if newest.instance != call.instance and newest.attempt >= call.attempt:
+                raise FencedError(f"attempt {newest.attempt} is data executor {call.executor} now")
             self._lose(known)
         self._members[call.executor] = RegisteredExecutor(call, self._clock())
         _LOG.info("data executor %d registered, pid %d", call.executor, call.pid)
@@ -213,29 +212,25 @@ class DriverState:
             ForebayError: when the plan cannot be read.
         """
         self._check_trainer(call.trainer)
-        same_process = call.trainer != 0 and call.trainer == self.trainer
         served = self._open_window(call.window, call.generation)
         served.restore(call.used)
-        if not same_process:
-            self.trainer = call.trainer or self.trainer + 1
-            self._journal.append("trainer", number=self.trainer)
-        key = (self.trainer, call.window, call.generation)
-        if self._failed_in == key:
+        opened = (call.trainer, call.window, call.generation)
+        if self._opened == opened:
             for task_id, times in self._failed.items():
                 served.leases.failures[served.row_of(task_id)] = times
         else:
-            self._failed_in, self._failed = key, Counter()
+            self._opened, self._failed = opened, Counter()
             self._journal.append(
-                "open", trainer=self.trainer, window=call.window, generation=call.generation
+                "open", trainer=call.trainer, window=call.window, generation=call.generation
             )
         for member in self._members.values():
             member.epoch = 0
-        self.session = Session(self._number(), self.trainer, served, sealed_step=call.step)
+        self.session = Session(self._number(), served, sealed_step=call.step)
         _LOG.info(
             "window %s generation %d is open for trainer %d: %d tasks, %d of them used",
             call.window,
             call.generation,
-            self.trainer,
+            call.trainer,
             served.tasks,
             served.leases.count(TaskState.USED),
         )
@@ -281,18 +276,6 @@ class DriverState:
             error=session.error,
         )
 
-    def seal(self, session: Session, step: int) -> None:
-        """Record a checkpoint; its positions are already in the table."""
-        session.sealed_step = step
-        served = session.served
-        self._journal.append(
-            "seal",
-            window=served.window,
-            generation=served.generation,
-            step=step,
-            tasks=served.leases.count(TaskState.SEALED),
-        )
-
     def status(self) -> StatusReply:
         session = self.session
         return StatusReply(
@@ -304,13 +287,16 @@ class DriverState:
         )
 
     def _number(self) -> int:
-        """Grows over all incarnations: no number of an epoch or session is used twice."""
+        """Ascends over all drivers of a job: no number of an epoch or session is used twice."""
         self._numbers += 1
-        return (self.incarnation << 32) + self._numbers
+        if self._numbers >> _NUMBER_BITS:
+            gone = f"data executors came and went {self._numbers - 1:,} times"
+            raise InfrastructureError(f"{gone}: see in the driver's log why, and run again")
+        return (self.incarnation << _NUMBER_BITS) + self._numbers
 
     def _check_trainer(self, number: int) -> None:
-        if number and number < self.trainer:
-            raise FencedError(f"trainer {self.trainer} has taken over from trainer {number}")
+        if number < self._opened[0]:
+            raise FencedError(f"trainer {self._opened[0]} has taken over from trainer {number}")
 
     def _lose(self, member: RegisteredExecutor) -> None:
         """No more rows of the member's epoch count: ask the trainer for a fence."""

@@ -19,6 +19,7 @@ from forebay.system.files.locks import is_held
 from forebay.system.output.error_report import ErrorReport
 
 PROGRESS_NAME = "progress.json"
+JOURNAL_FILE = Path("journal") / "driver.jsonl"
 _PRIVATE = 0o700
 _OTHERS = 0o077
 
@@ -68,6 +69,8 @@ class JobFolder:
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
         self.remove_sockets()
         self.remove_temporary()
+        # Its trainers are gone, and a database from a backup counts submissions from lower numbers.
+        (self.path / JOURNAL_FILE).unlink(missing_ok=True)
         request.write(self.path)
 
     def remove_sockets(self) -> None:

@@ -44,6 +44,7 @@ STOP_GRACE_SECONDS = 5.0
 LOG_LINES = 15
 _TICK_SECONDS = 0.05
 _NO_LEASE = 0  # of a model line: nothing is trained here
+_ATTEMPT = 1  # of the reader: its folder is new, and no other one will ever read in it
 
 
 class ServingProcesses:
@@ -180,7 +181,7 @@ def open_reading(wanted: Windows, stack: ExitStack) -> Opened:
     processes = ServingProcesses(job, request)
     stack.callback(processes.close)
     processes.start()
-    reader = RemoteReader(job.path, layout_of(wanted), wanted.pipeline.use_names)
+    reader = RemoteReader(job.path, layout_of(wanted), wanted.pipeline.use_names, _ATTEMPT)
     stack.callback(reader.close)
     return Opened(plans, processes, reader)
 

@@ -20,8 +20,9 @@ SUPERVISOR = "supervisor"  # it is no role: it has them
 class Role:
     """What a supervisor needs to know of a role. They start in the order of the table.
 
-    module: run with `python -m`, with `--job DIR --index N`. block: the part of `job.roles` that it
-    runs with; none for a role that others add. counts: whether that says how many there are.
+    module: run with `python -m`, with `--job DIR --index N --attempt N`; the attempts of a process
+    ascend. block: the part of `job.roles` that it runs with; none for a role that others add.
+    counts: whether that says how many there are.
     deadline: how long one may make no progress. ends_job: it ends by itself, and its exit code 0 is
     the success of the job; all others serve until they are stopped. trains_line: it gets
     `--lease-epoch N`, against which every change of the model line is checked. reads_payloads: a

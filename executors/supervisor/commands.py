@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forebay.config.role_environment import role_variables
 from forebay.config.specs.jobs import JobSpec
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.roles.table import Role
 from forebay.home.paths import ENVIRONMENT_NAME
@@ -24,10 +24,13 @@ _MALLOC = {
     # The same for Arrow's allocator, which would return them to the kernel after 10 ms.
     "MIMALLOC_PURGE_DELAY": "-1",
 }
+_STARTS = 65_536  # more than a process is started under one supervisor
 
 
 @dataclass(frozen=True)
 class RoleCommand:
+    """command: what all starts of a process have in common."""
+
     role: Role
     index: int
     command: tuple[str, ...]
@@ -36,6 +39,20 @@ class RoleCommand:
     def name(self) -> str:
         """`<role>-<index>`, as in the names of its files."""
         return f"{self.role.name}-{self.index}"
+
+    def started(self, run_epoch: int, start: int) -> tuple[str, ...]:
+        """The command of one start, counted from 1 under the supervisor of a submission.
+
+        Attempts ascend over all submissions of a job, so nobody has to compare clocks.
+
+        Raises:
+            InfrastructureError: when the process was started too often.
+        """
+        if start >= _STARTS:
+            raise InfrastructureError(
+                f"{self.name} was started {start - 1:,} times: see in its log why, and run again"
+            )
+        return (*self.command, "--attempt", str(run_epoch * _STARTS + start))
 
 
 class RoleCommands:

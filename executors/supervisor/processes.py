@@ -157,6 +157,7 @@ class JobProcesses:
         self.desired = desired
         self._folder = folder
         self._request = request
+        self._run_epoch, self._starts = status.epoch, Counter[str]()
         self._plane = plane
         self._commands = commands
         self._crashes = ExaminedCrashes(folder.path)
@@ -311,6 +312,8 @@ class JobProcesses:
 
     def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
         role, index = command.role.name, command.index
+        self._starts[command.name] += 1
+        arguments = command.started(self._run_epoch, self._starts[command.name])
         log_path = self._folder.log_path(role, index)
         # What an earlier process left must neither be taken as the reason for this one's end nor
         # direct others to a socket where nothing listens.
@@ -325,9 +328,7 @@ class JobProcesses:
         temporary = self._folder.new_temporary(role, index)
         environment = role_environment(os.environ, self._request, command.role, temporary)
         limits = self.desired.resources[role].without_cpu
-        return self._plane.start(
-            Launch(role, index, command.command, environment, log_path, limits)
-        )
+        return self._plane.start(Launch(role, index, arguments, environment, log_path, limits))
 
     def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:
         """What the process itself wrote, or else its exit code and its last log line."""

@@ -46,11 +46,13 @@ class WindowTrainer:
         request: JobRequest,
         layout: FeatureLayout,
         make_learner: Callable[[], Learner],
+        attempt: int,
         lease_epoch: int | None,
     ) -> None:
-        """make_learner: called again if rows have to be judged. lease_epoch: see `ModelChain`."""
+        """make_learner: called again if rows have to be judged. The numbers: as in `train`."""
         self._request = request
-        self._parts = parts = _parts_of(job_dir, request, layout, make_learner, lease_epoch)
+        parts = _parts_of(job_dir, request, layout, make_learner, attempt, lease_epoch)
+        self._parts = parts
         self._export = CheckedExport(request, layout, parts.learner, parts.progress)
         self._opener = WindowOpener(parts)
         self._steps = WindowSteps(parts)
@@ -145,6 +147,7 @@ def _parts_of(
     request: JobRequest,
     layout: FeatureLayout,
     make_learner: Callable[[], Learner],
+    attempt: int,
     lease_epoch: int | None,
 ) -> TrainerParts:
     pipeline, sources = request.pipeline_spec(), request.source_specs()
@@ -164,7 +167,7 @@ def _parts_of(
         model=LoadedModel(learner, chain, archive, fingerprint, kept),
         ledger=Ledger(home, pipeline.name, request.line),
         chain=chain,
-        reader=RemoteReader(job_dir, layout, pipeline.use_names),
+        reader=RemoteReader(job_dir, layout, pipeline.use_names, attempt),
         progress=ProgressReporter(job_dir, pipeline.use_names, len(request.windows)),
         archive=archive,
         copier=SealCopier(chain, archive, fingerprint),

@@ -81,7 +81,10 @@ class _Session:
 class RemoteReader:
     """Takes minibatches from data executors, window by window. Used from one thread."""
 
-    def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
+    def __init__(
+        self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str], attempt: int
+    ) -> None:
+        """attempt: the process's number; the driver refuses readers with lower ones from now on."""
         request = JobRequest.read(job_dir, "the trainer")
         pipeline, specs = request.pipeline_spec(), request.source_specs()
         job = pipeline.job
@@ -98,7 +101,7 @@ class RemoteReader:
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None
-        self._trainer = 0
+        self._trainer = attempt
         self._closed = False
         self._beats: threading.Thread | None = None
 
@@ -253,9 +256,7 @@ class RemoteReader:
             sealed=sealed,
             used=used,
         )
-        opened = self._client.call("open", call, Opened, OPEN_SECONDS)
-        self._trainer = opened.trainer
-        return opened
+        return self._client.call("open", call, Opened, OPEN_SECONDS)
 
     def _resume(self, session: _Session, number: int) -> None:
         """The driver was restarted: fence everything, then open the window from what is taken."""

@@ -1,7 +1,7 @@
 """The training executor: takes minibatches window by window, trains, seals, links, publishes.
 
-Run as `python -m forebay.executors.trainer --job DIR`. It opens no data file, no log segment and
-no broker: rows come only from data executors.
+Run as `python -m forebay.executors.trainer --job DIR --index 0 --attempt N --lease-epoch N`. It
+opens no data file, no log segment and no broker: rows come only from data executors.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from forebay.system.memory import available_bytes
 
 
 def main(arguments: list[str] | None = None) -> None:
-    given = role_arguments(TRAINER.name, arguments, "index", "lease-epoch")
+    given = role_arguments(TRAINER.name, arguments, "index", "attempt", "lease-epoch")
     job_dir: Path = given.job
     start_role(TRAINER.name, 0, job_dir)
     start_arrow()
     # It waits for the database, with what it has trained, for as long as its supervisor does.
     PATIENCE.seconds = GONE_SECONDS
     with role_exit(TRAINER.name, 0, job_dir):
-        train(job_dir, given.lease_epoch)
+        train(job_dir, given.attempt, given.lease_epoch)
     end_at_once()
 
 
-def train(job_dir: Path, lease_epoch: int | None = None) -> None:
-    """In a process that is set up. lease_epoch: None if no other job can train the line."""
+def train(job_dir: Path, attempt: int, lease_epoch: int) -> None:
+    """In a process that is set up. attempt: see `RemoteReader`. lease_epoch: see `ModelChain`."""
     request = JobRequest.read(job_dir, "the trainer")
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
@@ -54,7 +54,7 @@ def train(job_dir: Path, lease_epoch: int | None = None) -> None:
             return make_learner(pipeline, columns, sources, threads)
 
     remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
-    trainer = WindowTrainer(job_dir, request, layout, make, lease_epoch)
+    trainer = WindowTrainer(job_dir, request, layout, make, attempt, lease_epoch)
     try:
         for position, window in enumerate(request.windows):
             trainer.train(window, position)

@@ -33,11 +33,11 @@ class Endpoint(Message):
 
 
 class Registration(Message):
-    """A data executor announces itself. The process that started later owns the index."""
+    """A data executor announces itself. The process with the highest attempt owns the index."""
 
     executor: int
     instance: str
-    started_ns: int
+    attempt: int
     address: str
     pid: int
 
@@ -116,7 +116,7 @@ class TaskFailure(Message):
 
 
 class OpenWindow(Message):
-    """Serve this window from `used`. `trainer` 0: a new process, which fences older ones."""
+    """Serve this window from `used`. `trainer`: the caller's attempt, which fences lower ones."""
 
     trainer: int
     window: str
@@ -127,9 +127,8 @@ class OpenWindow(Message):
 
 
 class Opened(Message):
-    """The trainer's number, the session that later calls name, and the window's task count."""
+    """The session that later calls name, and the window's task count."""
 
-    trainer: int
     session: int
     tasks: int
 

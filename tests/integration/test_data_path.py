@@ -243,9 +243,9 @@ def test_too_many_dead_letters_end_the_window(tmp_path: Path) -> None:
 @contextmanager
 def served_here(path: DataPath) -> Iterator[None]:
     """Driver and data executor in this process, so that their activities are seen."""
-    driver = Driver(path.job_dir)
+    driver = Driver(path.job_dir, path.attempt("driver-0"))
     driver.start()
-    executor = DataExecutor(path.job_dir, 0)
+    executor = DataExecutor(path.job_dir, 0, 1)
 
     def run() -> None:
         with suppress(ForebayError), Activity("data"):

@@ -171,6 +171,7 @@ def test_a_killed_supervisor_takes_all_along_and_the_next_goes_on(jobs: ToyJobs)
     assert after.epoch > before.epoch
     assert after.restarts == {"supervisor": 1, "driver": 0, "data": 1, "trainer": 0}
     assert after.ends == {"data-0": 1}
+    eventually(lambda: jobs.attempts("data-0") == [(1, 1), (1, 2), (again.epoch, 1)])
 
 
 def test_a_supervisor_killed_while_its_roles_start_leaves_none(jobs: ToyJobs) -> None:

@@ -111,6 +111,7 @@ def test_one_too_many_is_ended_and_one_too_few_is_started(jobs: ToyJobs) -> None
         0,
         8,
     )
+    eventually(lambda: jobs.attempts("data-1") == [(1, 1), (1, 2)])
 
 
 def want(handle: JobHandle, version: int, data: int) -> None:

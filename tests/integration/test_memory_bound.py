@@ -78,7 +78,7 @@ def executor_here(path: DataPath) -> Iterator[None]:
     """A data executor in this process, and its driver in another."""
     path.start("driver")
     path.status()
-    executor = DataExecutor(path.job_dir, 0)
+    executor = DataExecutor(path.job_dir, 0, 1)
 
     def run() -> None:
         with suppress(ForebayError):

@@ -149,7 +149,7 @@ SMALL = [("grpc.max_receive_message_length", 1000), ("grpc.max_send_message_leng
 def test_a_message_that_is_too_large_is_refused_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, small: object
 ) -> None:
-    large = OpenWindow(trainer=0, window="w" * 2000, generation=1, step=0, sealed={}, used={})
+    large = OpenWindow(trainer=1, window="w" * 2000, generation=1, step=0, sealed={}, used={})
     monkeypatch.setattr(limits, limit, small)
     with (
         served(tmp_path),
@@ -173,7 +173,7 @@ def driver(tmp_path: Path) -> Iterator[tuple[DataPath, DriverClient]]:
     path.stop()
 
 
-def opened(client: DriverClient, trainer: int = 0, used: Progress | None = None) -> Opened:
+def opened(client: DriverClient, trainer: int = 1, used: Progress | None = None) -> Opened:
     call = OpenWindow(
         trainer=trainer, window="2026-03-01", generation=1, step=0, sealed={}, used=used or {}
     )
@@ -187,9 +187,7 @@ def lease(client: DriverClient, epoch: int, sequence: int, **more: Any) -> Lease
 
 def test_the_driver_answers_repeated_calls_alike(driver: tuple[DataPath, DriverClient]) -> None:
     path, client = driver
-    registration = Registration(
-        executor=0, instance="i", started_ns=1, address="unix:data-0.0", pid=1
-    )
+    registration = Registration(executor=0, instance="i", attempt=1, address="unix:data-0.0", pid=1)
     with pytest.raises(NotKnownError):
         lease(client, 0, 1)
     client.call("register", registration, Registered)
@@ -202,7 +200,7 @@ def test_the_driver_answers_repeated_calls_alike(driver: tuple[DataPath, DriverC
     assert lease(client, 0, 1) == first  # a call that was given up long ago gets nothing new
     assert path.status().tasks["reading"] == len(first.grants)
 
-    beat = TrainerBeat(trainer=window.trainer, session=window.session, sequence=1, version=0)
+    beat = TrainerBeat(trainer=1, session=window.session, sequence=1, version=0)
     orders = client.call("beat", beat, Orders)
     assert [serving.epoch for serving in orders.serving] == [first.epoch]
     broken = beat.model_copy(update={"sequence": 2, "broken": [first.epoch]})
@@ -218,13 +216,12 @@ def test_the_driver_answers_repeated_calls_alike(driver: tuple[DataPath, DriverC
     positions = {grant.task.task_id: grant.progress for grant in again.grants}
     assert positions[task_id] == taken[task_id]
 
-    other = opened(client)
-    assert other.trainer == window.trainer + 1
+    opened(client, trainer=2)
     with pytest.raises(FencedError):
         client.call("beat", fenced, Orders)
     with pytest.raises(NotKnownError):
-        client.call("beat", beat.model_copy(update={"trainer": other.trainer}), Orders)
-    unknown = OpenWindow(trainer=0, window="2027-01-01", generation=1, step=0, sealed={}, used={})
+        client.call("beat", beat.model_copy(update={"trainer": 2}), Orders)
+    unknown = OpenWindow(trainer=2, window="2027-01-01", generation=1, step=0, sealed={}, used={})
     with pytest.raises((ConfigError, DataError, InfrastructureError), match="2027-01-01"):
         client.call("open", unknown, Opened)
 
@@ -232,15 +229,17 @@ def test_the_driver_answers_repeated_calls_alike(driver: tuple[DataPath, DriverC
 def test_a_seal_survives_the_driver(driver: tuple[DataPath, DriverClient]) -> None:
     path, client = driver
     window = opened(client)
-    call = SealCall(trainer=window.trainer, session=window.session, step=9, progress={})
+    call = SealCall(trainer=1, session=window.session, step=9, progress={})
     client.call("seal", call, Done)
     assert path.status().sealed_step == 9
     path.kill("driver-0")
     assert until(lambda: path.status().incarnation == 2, 60)
     with pytest.raises(NotKnownError):
         client.call("seal", call, Done)
-    assert opened(client, trainer=window.trainer).trainer == window.trainer
-    assert opened(client).trainer == window.trainer + 1
+    assert opened(client).session > window.session
+    opened(client, trainer=2)
+    with pytest.raises(FencedError):
+        opened(client)
 
 
 class _Storage:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -22,7 +23,7 @@ from support.task_tables import record_tasks
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import Position, TaskProgress
-from forebay.errors import NotKnownError
+from forebay.errors import FencedError, NotKnownError
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
@@ -73,7 +74,7 @@ class _Executor:
 class _Trainer:
     model: Counter[tuple[str, int]]
     sealed: Progress
-    number: int = 0
+    number: int
     session: int = 0
     sequence: int = 0
     version: int = 0
@@ -90,7 +91,7 @@ class Crashes(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="leases"))
         self.now = 0.0
-        self.started = 0
+        self.started = self.drivers = self.trainers = self.newest_session = 0
         self.lengths: dict[str, int] = {}
         self.streams: dict[int, list[Frame]] = {}
         self.rows: dict[Frame, Rows] = {}
@@ -153,7 +154,7 @@ class Crashes(RuleBasedStateMachine):
         if old is not None and old.epoch:
             self.trainer.broken.add(old.epoch)
         registration = Registration(
-            executor=index, instance=f"i{self.started}", started_ns=self.started, address="a", pid=1
+            executor=index, instance=f"i{self.started}", attempt=self.started, address="a", pid=1
         )
         self.state.register(registration)
         self.executors[index] = _Executor(registration)
@@ -238,11 +239,17 @@ class Crashes(RuleBasedStateMachine):
         except NotKnownError:
             return
         session.served.seal(positions)
-        self.state.seal(session, 1)
 
     @rule()
     def trainer_is_killed(self) -> None:
         self._start_trainer()
+
+    @precondition(lambda self: self.trainers > 1)
+    @rule()
+    def older_trainer_wakes_up(self) -> None:
+        """Whatever drivers came and went meanwhile."""
+        with pytest.raises(FencedError):
+            self._open({}, self.trainers - 1)
 
     # Driver ---------------------------------------------------------------------------------
 
@@ -300,18 +307,22 @@ class Crashes(RuleBasedStateMachine):
             return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
 
         self.journal = Journal(self.folder / "journal" / "driver.jsonl")
-        self.state = DriverState(self.journal, served, TIMEOUT, lambda: self.now)
+        self.drivers += 1
+        self.state = DriverState(self.journal, self.drivers, served, TIMEOUT, lambda: self.now)
 
     def _start_trainer(self) -> None:
         positions, model = self.checkpoint
-        self.trainer = _Trainer(Counter(model), dict(positions), inbox=Inbox(positions))
+        self.trainers += 1
+        self.trainer = _Trainer(
+            Counter(model), dict(positions), self.trainers, inbox=Inbox(positions)
+        )
         self._open(positions)
 
-    def _open(self, used: Progress) -> None:
+    def _open(self, used: Progress, number: int | None = None) -> None:
         trainer = self.trainer
         session = self.state.open(
             OpenWindow(
-                trainer=trainer.number,
+                trainer=number or trainer.number,
                 window=WINDOW,
                 generation=1,
                 step=0,
@@ -319,7 +330,8 @@ class Crashes(RuleBasedStateMachine):
                 used=used,
             )
         )
-        trainer.number, trainer.session = session.trainer, session.number
+        assert session.number > self.newest_session
+        self.newest_session = trainer.session = session.number
         trainer.sequence = trainer.version = 0
         trainer.fenced.clear()
         trainer.broken.clear()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class DataPath:
     sources: dict[str, SourceSpec]
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     windows: list[WindowRequest] = field(default_factory=list)
+    attempts: Counts[str] = field(default_factory=Counts)
 
     @classmethod
     def of(
@@ -95,13 +97,17 @@ class DataPath:
     def start(self, role: str, index: int = 0) -> subprocess.Popen[bytes]:
         module = {"driver": "driver", "data": "data_executor"}[role]
         command = [sys.executable, "-m", f"forebay.executors.{module}", "--job", str(self.job_dir)]
-        if role == "data":
-            command += ["--index", str(index)]
+        command += ["--index", str(index), "--attempt", str(self.attempt(f"{role}-{index}"))]
         log = (self.job_dir / "logs" / f"{role}-{index}.log").open("ab")
         with log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         self.processes[f"{role}-{index}"] = process
         return process
+
+    def attempt(self, name: str) -> int:
+        """The number of a process that starts now, as a supervisor would count."""
+        self.attempts[name] += 1
+        return self.attempts[name]
 
     def kill(self, name: str) -> None:
         process = self.processes[name]
@@ -121,7 +127,8 @@ class DataPath:
     def reader(self) -> RemoteReader:
         columns = declared_columns(self.pipeline, self.sources)
         layout = FeatureLayout.of(self.pipeline.dataset, columns)
-        return RemoteReader(self.job_dir, layout, self.pipeline.source_names)
+        names, attempt = self.pipeline.source_names, self.attempt("trainer-0")
+        return RemoteReader(self.job_dir, layout, names, attempt)
 
     def log(self, name: str) -> str:
         return (self.job_dir / "logs" / f"{name}.log").read_text()

@@ -12,7 +12,7 @@ from forebay.system.liveness import waiting
 CACHE = Role(name="cache", module="support.others_role", access=Access())
 
 if __name__ == "__main__":
-    given = role_arguments(CACHE.name, None, "index")
+    given = role_arguments(CACHE.name, None, "index", "attempt")
     start_role(CACHE.name, given.index, given.job)
     with role_exit(CACHE.name, given.index, given.job), waiting():
         print("serving", flush=True)

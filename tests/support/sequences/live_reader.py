@@ -36,7 +36,10 @@ READ_SECONDS = 30.0
 class LiveReader:
     """Stands where the trainer's reader does."""
 
-    def __init__(self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str]) -> None:
+    def __init__(
+        self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str], attempt: int
+    ) -> None:
+        del attempt
         self._job_dir = job_dir
         self._request = JobRequest.read(job_dir)
         self._pipeline = self._request.pipeline_spec()

@@ -66,9 +66,13 @@ class ToyJobs:
         return handle.status()
 
     def starts(self, name: str, job_id: str = "j1") -> list[list[str]]:
-        """(pid, prefix) of each start of a process."""
+        """(pid, prefix, attempt) of each start of a process."""
         path = self.home.job(job_id) / f"toy-{name}.starts"
         return [line.split() for line in path.read_text().splitlines()]
+
+    def attempts(self, name: str) -> list[tuple[int, int]]:
+        """(submission, start under its supervisor) of each start of a process."""
+        return [divmod(int(attempt), 65_536) for *_, attempt in self.starts(name)]
 
     def processes(self) -> list[psutil.Process]:
         return [each for each in processes_of(self.home.root) if each.pid != os.getpid()]

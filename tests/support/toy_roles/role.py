@@ -27,19 +27,20 @@ from forebay.system.liveness import Activity, doing, progressed, waiting
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", type=Path, required=True)
+    parser.add_argument("--attempt", type=int, required=True)
     given, _ = parser.parse_known_args()
     role, _, number = Path(os.environ["TMPDIR"]).name.rpartition("-")
     index = int(number)
     start_role(role, index, given.job)
     with role_exit(role, index, given.job):
-        act(next_word(f"{role}-{index}", given.job))
+        act(next_word(f"{role}-{index}", given.job, given.attempt))
 
 
-def next_word(name: str, job_dir: Path) -> str:
+def next_word(name: str, job_dir: Path, attempt: int) -> str:
     words = json.loads(Path(os.environ["FOREBAY_TOY_PLAN"]).read_text()).get(name, ["serve"])
     starts = job_dir / f"toy-{name}.starts"
     with starts.open("a") as stream:
-        stream.write(f"{os.getpid()} {sys.prefix}\n")
+        stream.write(f"{os.getpid()} {sys.prefix} {attempt}\n")
     return str(words[min(len(starts.read_text().splitlines()), len(words)) - 1])
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from forebay.executors.job import submit
 from forebay.executors.job.folder import JobFolder
-from forebay.executors.planes.base import Launch
+from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
+from forebay.executors.roles.table import ROLES
 from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
 from forebay.executors.trainer.train import train
@@ -44,6 +45,8 @@ def code_of(pid: int) -> int:
 class _Execution:
     """The trainer has ended when it was started; the others live on and do nothing."""
 
+    limits = Resized("applied")
+
     def __init__(self, role: str) -> None:
         identity = ProcessIdentity.of(os.getpid())
         assert identity is not None
@@ -53,6 +56,12 @@ class _Execution:
     def poll(self) -> int | None:
         return 0 if self._role == "trainer" else None
 
+    def ended(self) -> Ended:
+        return Ended(EndReason.EXIT, 0)
+
+    def usage(self) -> None:
+        """Nothing of its own."""
+
 
 class InProcessPlane:
     """Calls the trainer where others start it."""
@@ -60,7 +69,7 @@ class InProcessPlane:
     def start(self, launch: Launch) -> _Execution:
         if launch.role == "trainer":
             given = dict(zip(launch.command, launch.command[1:], strict=False))
-            train(Path(given["--job"]), int(given["--lease-epoch"]))
+            train(Path(given["--job"]), int(given["--attempt"]), int(given["--lease-epoch"]))
         return _Execution(launch.role)
 
     def stop(self, grace_seconds: float) -> None:
@@ -77,7 +86,7 @@ class _Ended:
 def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock) -> Any:
     """Stands where the supervisor's process is started; its lock is released by the submitter."""
     del home, command
-    supervisor.Supervisor(folder.path, InProcessPlane(), lock=os.dup(lock.descriptor)).run()
+    supervisor.Supervisor(folder.path, ROLES, lock=os.dup(lock.descriptor)).run()
     return _Ended()
 
 
@@ -88,6 +97,7 @@ def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None
     """
     replace(loop, "RemoteReader", LiveReader)
     replace(submit, "_start", _start)
+    replace(supervisor, "make_plane", lambda _name, _job_dir: InProcessPlane())
     # No process is waited for.
     replace(supervisor, "_TICK_SECONDS", 0.001)
     # The page cache outlives a process, so what a kill leaves is the same without it.

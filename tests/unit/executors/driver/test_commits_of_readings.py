@@ -25,7 +25,7 @@ def test_opens_for_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comm
     asked.write(path.job_dir)
     opened = []
     monkeypatch.setattr(driver, "committing_sources", lambda each: opened.append(each) or {})
-    made = driver.Driver(path.job_dir)
+    made = driver.Driver(path.job_dir, 1)
     made.start()
     made.stop()
     assert len(opened) == int(commits)

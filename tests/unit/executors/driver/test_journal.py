@@ -15,11 +15,11 @@ from forebay.executors.driver import journal as module
 from forebay.executors.driver.journal import Journal
 
 
-def appended(path: Path, *incarnations: int) -> list[dict[str, object]]:
-    """What was there before so many drivers began."""
+def appended(path: Path, *trainers: int) -> list[dict[str, object]]:
+    """What was there before so many trainers opened a window."""
     journal = Journal(path)
-    for number in incarnations:
-        journal.append("driver", incarnation=number)
+    for number in trainers:
+        journal.append("open", trainer=number)
     journal.close()
     return journal.records
 
@@ -27,12 +27,12 @@ def appended(path: Path, *incarnations: int) -> list[dict[str, object]]:
 def test_records_come_back_in_order(tmp_path: Path) -> None:
     path = tmp_path / "journal" / "driver.jsonl"
     journal = Journal(path)
-    journal.append("driver", incarnation=1)
-    journal.append("seal", window="w", step=7)
+    journal.append("open", trainer=1)
+    journal.append("failure", task="w", message="m")
     journal.close()
     assert appended(path) == [
-        {"kind": "driver", "incarnation": 1},
-        {"kind": "seal", "window": "w", "step": 7},
+        {"kind": "open", "trainer": 1},
+        {"kind": "failure", "task": "w", "message": "m"},
     ]
     assert path.stat().st_mode & 0o777 == 0o600, "its owner's alone"
 
@@ -43,13 +43,13 @@ def test_a_torn_tail_never_counted_and_is_cut_off(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(len(whole.splitlines(keepends=True)[0]), len(whole)):
         path.write_bytes(whole[:length])
-        assert appended(path, 3) == [{"kind": "driver", "incarnation": 1}]
-        assert [record["incarnation"] for record in appended(path)] == [1, 3]
+        assert appended(path, 3) == [{"kind": "open", "trainer": 1}]
+        assert [record["trainer"] for record in appended(path)] == [1, 3]
 
 
 @pytest.mark.parametrize(
     ("number", "damage"),
-    [(1, lambda line: line.replace(b"driver", b"dr1ver")), (2, lambda line: b"0" + line)],
+    [(1, lambda line: line.replace(b"open", b"0pen")), (2, lambda line: b"0" + line)],
     ids=["a changed byte", "one byte more"],
 )
 def test_damage_before_the_last_record_is_told(
@@ -66,20 +66,20 @@ def test_damage_before_the_last_record_is_told(
 
 def test_a_full_disk_is_an_error_and_leaves_no_half_record(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "driver.jsonl")
-    journal.append("driver", incarnation=1)
+    journal.append("open", trainer=1)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     size = (tmp_path / "driver.jsonl").stat().st_size
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5, before[1]))
         with pytest.raises(InfrastructureError, match="journal cannot be written"):
-            journal.append("seal", window="w" * 100)
+            journal.append("failure", task="w" * 100)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, old)
-    journal.append("seal", window="v")
+    journal.append("failure", task="v")
     journal.close()
-    assert [record["kind"] for record in appended(tmp_path / "driver.jsonl")] == ["driver", "seal"]
+    assert [record["kind"] for record in appended(tmp_path / "driver.jsonl")] == ["open", "failure"]
 
 
 def test_what_is_no_record_is_damage(tmp_path: Path) -> None:

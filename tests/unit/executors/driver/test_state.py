@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -39,14 +40,14 @@ SILENT_AFTER = 10.0
 class Driver:
     """A driver's state over one recorded window, and a clock that stands."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, attempt: int = 1) -> None:
+        self.folder, self.attempt = folder, attempt
         self.now = 100.0
         self.ledger = Ledger(Home(folder), "ads")
         if not self.ledger.generations(WINDOW):
             record_tasks(self.ledger, WINDOW, (START, START + timedelta(days=1)), TASKS)
         self.journal = Journal(folder / "driver.jsonl")
-        self.state = DriverState(self.journal, self.window, SILENT_AFTER, lambda: self.now)
+        self.state = DriverState(self.journal, attempt, self.window, SILENT_AFTER, lambda: self.now)
 
     def window(self, window: str, generation: int) -> ServedWindow:
         return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
@@ -54,17 +55,17 @@ class Driver:
     def again(self) -> Driver:
         """Its successor."""
         self.journal.close()
-        return Driver(self.folder)
+        return Driver(self.folder, self.attempt + 1)
 
-    def executor(self, index: int = 0, started: int = 1) -> RegisteredExecutor:
-        name = f"i{index}-{started}"
-        call = Registration(executor=index, instance=name, started_ns=started, address="a", pid=1)
+    def executor(self, index: int = 0, attempt: int = 1, name: str = "i") -> RegisteredExecutor:
+        name = f"{name}{index}-{attempt}"
+        call = Registration(executor=index, instance=name, attempt=attempt, address="a", pid=1)
         self.state.register(call)
         member = self.state.member(index, name)
         self.state.assign_epoch(member)
         return member
 
-    def open(self, trainer: int = 0, **used: TaskProgress) -> Session:
+    def open(self, trainer: int = 1, **used: TaskProgress) -> Session:
         positions = {name.replace("_", "/"): progress for name, progress in used.items()}
         call = OpenWindow(
             trainer=trainer, window=WINDOW, generation=1, step=4, sealed={}, used=positions
@@ -104,7 +105,7 @@ class Driver:
     def fail_twice(self, session: Session) -> None:
         """Two executors, one after the other, fail the same task; the trainer fences both."""
         for attempt in (1, 2):
-            member = self.executor(started=attempt)
+            member = self.executor(attempt=attempt)
             self.lease(member)
             self.fail(member, attempt)
             self.fence(session, attempt)
@@ -115,7 +116,7 @@ class Driver:
         self.beat(session, number, version=session.version, fenced=fenced)
 
     def beat(self, session: Session, number: int = 1, **more: Any) -> None:
-        told = {"trainer": session.trainer, "session": session.number, "version": 0, **more}
+        told = {"trainer": 1, "session": session.number, "version": 0, **more}
         self.state.beat_of_trainer(session, TrainerBeat(sequence=number, **told))
 
 
@@ -148,8 +149,7 @@ def test_status_tells_rows_and_tasks(driver: Driver) -> None:
     assert (status.sealed_step, status.rows_used) == (4, {"history": 10, "clicks": 2})
     assert status.tasks == {"pending": 0, "reading": 2, "read": 0, "used": 1, "sealed": 0}
     session.served.seal({"history/0": progress(10, 3, ended=True)})
-    driver.state.seal(session, 9)
-    assert (driver.state.status().sealed_step, session.served.tasks) == (9, 3)
+    assert (driver.state.status().tasks["sealed"], session.served.tasks) == (1, 3)
 
 
 def test_leases_are_answered_when_something_changed(driver: Driver) -> None:
@@ -200,7 +200,7 @@ def test_the_last_attempt_ends_the_window(driver: Driver) -> None:
     driver.fail_twice(session)
     assert session.error is None
     assert not session.fencing
-    member = driver.executor(started=3)
+    member = driver.executor(attempt=3)
     driver.lease(member)
     version = session.version
     driver.fail(member, 3)
@@ -240,16 +240,14 @@ def test_a_new_driver_remembers_failures_of_the_trainer_that_goes_on(driver: Dri
     driver.fail_twice(session)
     successor = driver.again()
     assert successor.state.incarnation == 2
-    session = successor.open(session.trainer)
-    assert session.trainer == 1
-    member = successor.executor(started=3)
+    session = successor.open()
+    member = successor.executor(attempt=3)
     reply = there(successor.lease(member))
     assert [grant.failures for grant in reply.grants] == [0, 0, 2]
     successor.fail(member, 1)
     assert session.error is not None, "two failures before, and one now"
     another = successor.again()
-    session = another.open()
-    assert session.trainer == 2, "a new process of the trainer"
+    session = another.open(trainer=2)
     member = another.executor()
     reply = there(another.lease(member))
     assert [grant.failures for grant in reply.grants] == [0, 0, 0]
@@ -274,6 +272,25 @@ def test_silence_loses_the_leases(driver: Driver) -> None:
         driver.state.member(0, quiet.registration.instance)
     (serving,) = driver.state.orders(session).serving
     assert (serving.executor, serving.epoch) == (1, lively.epoch)
+
+
+def test_the_highest_attempt_is_the_executor_whatever_clocks_show(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.executor(attempt=4)
+    past = time.time_ns() - 3600 * 10**9  # the clock of the next processes is set back
+    monkeypatch.setattr(time, "time_ns", lambda: past)
+    driver.executor(attempt=5)
+    driver.executor(attempt=5)  # the same one, after a call that was not answered
+    monkeypatch.undo()
+    with pytest.raises(FencedError, match="attempt 5 is data executor 0 now"):
+        driver.executor(attempt=4)
+    with pytest.raises(FencedError, match="attempt 5 is data executor 0 now"):
+        driver.executor(attempt=5, name="another")
+    assert driver.state.member(0, "i0-5").registration.attempt == 5
+    driver.executor(attempt=6)
+    with pytest.raises(NotKnownError):
+        driver.state.member(0, "i0-5")
 
 
 def test_a_beat_counts_for_its_own_epoch_and_once(driver: Driver) -> None:
@@ -310,11 +327,32 @@ def test_a_window_that_ends_with_an_error_leases_nothing(driver: Driver) -> None
     assert there(driver.lease(member, epoch=0)).grants == []
 
 
-def test_the_same_trainer_opens_the_next_window_under_its_number(driver: Driver) -> None:
-    first = driver.open()
-    assert driver.open(trainer=first.trainer).trainer == first.trainer
-    records = driver.again().journal.records
-    assert [each["number"] for each in records if each["kind"] == "trainer"] == [first.trainer]
+def test_a_restarted_driver_refuses_trainers_before_the_newest(driver: Driver) -> None:
+    driver.open(trainer=1)
+    driver.open(trainer=3)
+    driver.open(trainer=3)
+    successor = driver.again()
+    assert [each["trainer"] for each in successor.journal.records] == [1, 3]
+    with pytest.raises(FencedError, match="trainer 3 has taken over from trainer 2"):
+        successor.open(trainer=2)
+    assert successor.open(trainer=3).number > driver.open(trainer=3).number
+    assert successor.open(trainer=4).sealed_step == 4
+
+
+def test_numbers_ascend_from_driver_to_driver_and_fit_into_leases(tmp_path: Path) -> None:
+    submissions, starts, given = 2**23, 2**16, 2**24
+    before = Driver(tmp_path, (submissions - 2) * starts + starts - 1)
+    before.state._numbers = given - 2
+    last = before.open()
+    before.journal.close()
+    after = Driver(tmp_path, (submissions - 1) * starts + starts - 1)
+    assert after.open().number > last.number
+    after.state._numbers = given - 2
+    member = after.executor()
+    assert member.epoch == 2**63 - 1
+    assert there(after.lease(member)).grants
+    with pytest.raises(InfrastructureError, match="came and went 16,777,215 times"):
+        after.executor(attempt=2)
 
 
 def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
@@ -331,7 +369,7 @@ def test_only_the_executor_whose_stream_broke_is_lost(driver: Driver) -> None:
 def test_an_executor_that_comes_back_without_an_epoch_needs_no_fence(driver: Driver) -> None:
     member, session = driver.executor(), driver.open()
     assert member.epoch == 0
-    driver.executor(started=2)
+    driver.executor(attempt=2)
     assert driver.state.orders(session).fence == []
 
 

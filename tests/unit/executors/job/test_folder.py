@@ -10,6 +10,7 @@ import pytest
 from support.jobs import request
 
 from forebay.executors.job.folder import (
+    JOURNAL_FILE,
     PROGRESS_NAME,
     SUPERVISOR,
     JobFolder,
@@ -45,13 +46,17 @@ def test_what_holds_secrets_is_closed_to_others(folder: JobFolder) -> None:
     assert folder.home == Home(folder.path.parent.parent)
 
 
-def test_a_preparation_leaves_nothing_of_processes_that_are_gone(folder: JobFolder) -> None:
+@pytest.mark.parametrize("continues", [True, False])
+def test_a_preparation_leaves_nothing_of_processes_that_are_gone(
+    folder: JobFolder, continues: bool
+) -> None:
     prepare(folder)
-    for name in ("endpoints", "sockets"):
-        (folder.path / name).mkdir(exist_ok=True)
-        (folder.path / name / "data-0").write_text("of a process that is gone")
-    prepare(folder)
-    assert [*(folder.path / "endpoints").iterdir(), *(folder.path / "sockets").iterdir()] == []
+    names = ("endpoints/data-0", "sockets/data-0", JOURNAL_FILE)
+    for left in (folder.path / name for name in names):
+        left.parent.mkdir(exist_ok=True)
+        left.write_text("of a process that is gone")
+    prepare(folder, continues=continues)
+    assert not any((folder.path / name).exists() for name in names)
     assert JobRequest.read(folder.path).job_id == "job-1"
 
 

@@ -12,7 +12,7 @@ from forebay.config.specs.jobs import JobSpec
 from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.roles.table import DATA, DRIVER, ROLES, TRAINER, Role
-from forebay.executors.supervisor.commands import RoleCommands, role_environment
+from forebay.executors.supervisor.commands import RoleCommand, RoleCommands, role_environment
 from forebay.executors.supervisor.processes import role_policy
 from forebay.home.paths import Home
 
@@ -40,6 +40,17 @@ def test_commands() -> None:
     assert (driver.name, data.name) == ("driver-0", "data-1")
     trains = commands.of("trainer", 0).command
     assert (trains[0], trains[-2:]) == ("/opt/tf/bin/python", ("--lease-epoch", "7"))
+
+
+def test_attempts_ascend_over_starts_and_submissions() -> None:
+    command = RoleCommand(DRIVER, 0, ("python",))
+    started = [command.started(*each) for each in [(1, 1), (1, 2), (1, 65_535), (2, 1)]]
+    assert [each[:2] for each in started] == [("python", "--attempt")] * 4
+    attempts = [int(each[2]) for each in started]
+    assert attempts == sorted(set(attempts))
+    assert attempts[0] == 65_537
+    with pytest.raises(InfrastructureError, match="driver-0 was started 65,535 times"):
+        command.started(1, 65_536)
 
 
 def test_the_environment_marks_the_job_and_keeps_users_tuning(request_of_ads: JobRequest) -> None:
