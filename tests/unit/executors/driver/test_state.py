@@ -385,12 +385,3 @@ def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
 def test_a_plan_of_another_pipeline_is_refused(driver: Driver) -> None:
     with pytest.raises(InfrastructureError, match="names a source of another pipeline"):
         ServedWindow(driver.ledger, WINDOW, 1, ["history"], JobSpec())
-
-
-def test_the_process_that_started_later_is_the_executor(driver: Driver) -> None:
-    driver.executor(started=5)
-    driver.executor(started=5)  # the same one, after a call that was not answered
-    with pytest.raises(FencedError, match="a newer process is data executor 0"):
-        driver.executor(started=4)
-    with pytest.raises(NotKnownError):
-        driver.state.member(0, "i0-4")
