@@ -106,6 +106,8 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
             shown.line(f"{name.replace('_', ' ')}: {facts[name]}")
     if not facts["healthy"]:
         shown.line(f"logs: {facts['logs']}")
+        if facts["state"] == "running":
+            shown.line("one that hangs: `kill -9` its pid, and it is restarted")
 
 
 def _duration(seconds: int | None) -> str:
