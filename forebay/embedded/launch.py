@@ -7,7 +7,6 @@ nothing slow.
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import gc
 import os
 import runpy
@@ -49,8 +48,6 @@ def main(arguments: list[str] | None = None) -> None:
         if asked.listening is not None:  # the API server
             collect_garbage_later()
             accept_on(socket.socket(fileno=asked.listening))
-        # SIGUSR1, which would kill Airflow, writes its threads' stacks.
-        faulthandler.register(signal.SIGUSR1)
         sys.argv = ["airflow", *asked.command]
         runpy.run_module("airflow", run_name="__main__", alter_sys=True)
     else:

@@ -14,8 +14,6 @@ from forebay.system.message import Message
 
 ComponentState = Literal["waiting", "running", "restarting", "failed", "stopped"]
 ClusterState = Literal["starting", "running", "failed", "stopping", "stopped", "lost"]
-# Killing a slow but healthy component is worse than finding a hung one some minutes later.
-COMPONENT_DEADLINE_SECONDS = 300.0
 
 
 class ComponentStatus(Message):
@@ -23,7 +21,6 @@ class ComponentStatus(Message):
 
     state: `failed` means that it ended too often and is not restarted.
     restarts: since the keeper started.
-    hangs: how often it was killed since then because it hung. hung: when and why it last hung.
     """
 
     name: str
@@ -31,15 +28,12 @@ class ComponentStatus(Message):
     state: ComponentState
     restarts: int = 0
     started_at: datetime | None = None
-    hangs: int = 0
-    hung: str | None = None
 
 
 class ClusterStatus(Message):
     """All components.
 
     state: `lost` is never written; it means that the keeper died silently.
-    component_deadline_seconds: how long a component may show no sign of life.
     doing: what a start waits for; empty once it is up.
     error: why it failed.
     sync_error: why DAG files could not be written last time.
@@ -53,7 +47,6 @@ class ClusterStatus(Message):
     keeper_pid: int
     config_dirs: list[str]
     started_at: datetime
-    component_deadline_seconds: float = COMPONENT_DEADLINE_SECONDS
     doing: str = ""
     error: str | None = None
     sync_error: str | None = None

@@ -36,7 +36,7 @@ RANGE = {"first": "--from", "last": "--to"}
 # Stored in rows as they are.
 LINES_OF_TEXT = {"asked_by", "claim", "run", "why"}
 # Read as something else that no hostile text is: JSON, an address, a duration, one of few words.
-OTHERS = {"waiting", "previous", "component_deadline"}
+OTHERS = {"waiting", "previous"}
 # Where the caller wants a file or a folder, whose name is hers to choose.
 CHOSEN = {"subject", "name", "row", "origin"}
 SOUND = {

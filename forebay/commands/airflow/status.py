@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from forebay.embedded.airflow.cluster import Embedded
     from forebay.embedded.state import ClusterStatus, ComponentStatus
 
-COLUMNS = ("component", "state", "health", "pid", "up", "restarts", "hangs")
+COLUMNS = ("component", "state", "health", "pid", "up", "restarts")
 REQUEST_SECONDS = 10.0
 
 
@@ -87,8 +87,6 @@ def _row(component: ComponentStatus, health: dict[str, str]) -> dict[str, Any]:
         "pid": component.pid,
         "up": round(seconds) if seconds is not None else None,
         "restarts": component.restarts,
-        "hangs": component.hangs,
-        "hung": component.hung,
     }
 
 
@@ -100,9 +98,6 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
         for row in facts["components"]
     ]
     shown.table(rows, COLUMNS)
-    for row in rows:
-        if row["hung"]:
-            shown.line(f"{row['component']}: {row['hung']}")
     if facts["dags"] is not None:
         dags, wrong = counted(facts["dags"], "DAG"), counted(facts["import_errors"], "import error")
         shown.line(f"{dags}, {wrong}")
@@ -111,6 +106,8 @@ def _print(shown: Output, facts: dict[str, Any]) -> None:
             shown.line(f"{name.replace('_', ' ')}: {facts[name]}")
     if not facts["healthy"]:
         shown.line(f"logs: {facts['logs']}")
+        if facts["state"] == "running":
+            shown.line("one that hangs: `kill -9` its pid, and it is restarted")
 
 
 def _duration(seconds: int | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from forebay.commands.shared import arguments
@@ -16,21 +15,12 @@ from forebay.home.database.format import open_home
 if TYPE_CHECKING:
     from forebay.embedded.layout import Layout
 
-# Checks run every 10 s, and parts of Airflow send heartbeats every 5 s.
-DEADLINE_SHORTEST, DEADLINE_LONGEST = timedelta(seconds=30), timedelta(days=1)
-
 
 def up(
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
     new_password: Annotated[
         bool, option("--new-password", help="Set a new password for the user and show it.")
     ] = False,
-    component_deadline: Annotated[
-        str | None,
-        option(
-            "--component-deadline", help="Longest silence of an Airflow component (default: 5m)."
-        ),
-    ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Start Airflow and its database, or find them running.
@@ -43,7 +33,7 @@ def up(
 
     if not config.is_dir():
         raise UsageError(f"{config} is not a folder: give the one with pipelines/ as --config")
-    embedded = Embedded(closed_home(open_home()), [config], _deadline(component_deadline))
+    embedded = Embedded(closed_home(open_home()), [config])
     before = embedded.state()
     was_running = before is not None and not before.over
     if not was_running:
@@ -73,20 +63,6 @@ def up(
         "failed": [one.name for one in embedded.status() if one.state == "failed"],
     }
     _print(Output(output), facts)
-
-
-def _deadline(text: str | None) -> timedelta | None:
-    from forebay.config.specs.base import parse_duration
-
-    if text is None:
-        return None
-    try:
-        found = parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"--component-deadline: {error}") from error
-    if not DEADLINE_SHORTEST <= found <= DEADLINE_LONGEST:
-        raise UsageError(f"--component-deadline {text}: must be between 30s and 1d")
-    return found
 
 
 def _tell(line: LiveLine, part: str) -> None:

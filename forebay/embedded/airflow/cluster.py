@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 from forebay.embedded.airflow.http import Endpoint
@@ -18,12 +17,7 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.postgres.account import make_account
 from forebay.embedded.postgres.place import database_place, remove_database
 from forebay.embedded.secret_files import new_password, read_password
-from forebay.embedded.state import (
-    COMPONENT_DEADLINE_SECONDS,
-    ClusterStatus,
-    ComponentStatus,
-    read_status,
-)
+from forebay.embedded.state import ClusterStatus, ComponentStatus, read_status
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import Home
 from forebay.system.extras import require_extra
@@ -41,17 +35,9 @@ class Embedded:
     """The embedded Airflow of one home.
 
     config_dirs: folders with pipelines/ and sources/; their pipelines become DAGs.
-    component_deadline: for how long a component may show no sign of life; None for five minutes,
-    or for the one that a running Airflow has.
     """
 
-    def __init__(
-        self,
-        home: Home,
-        config_dirs: Sequence[Path] = (),
-        component_deadline: timedelta | None = None,
-    ) -> None:
-        self._deadline = component_deadline
+    def __init__(self, home: Home, config_dirs: Sequence[Path] = ()) -> None:
         self.home = home
         self.layout = Layout(home)
         self._config_dirs = [path.absolute() for path in config_dirs]
@@ -65,7 +51,7 @@ class Embedded:
 
         Raises:
             MissingExtraError: when Airflow or PostgreSQL is not installed.
-            UsageError: when it already runs with other configuration folders or another deadline.
+            UsageError: when it already runs with other configuration folders.
             InfrastructureError: when it does not start.
         """
         require_extra("embedded")
@@ -147,17 +133,13 @@ class Embedded:
 
     def _require_same(self, status: ClusterStatus) -> None:
         if status.config_dirs != [str(path) for path in self._config_dirs]:
-            running = f"configuration {', '.join(status.config_dirs) or '(none)'}"
-        elif self._deadline not in {None, timedelta(seconds=status.component_deadline_seconds)}:
-            running = f"a component deadline of {status.component_deadline_seconds:g} s"
-        else:
-            return
-        raise UsageError(f"Airflow is running with {running}: stop it with `forebay down`")
+            raise UsageError(
+                f"Airflow is running with configuration {', '.join(status.config_dirs) or '(none)'}"
+                ": stop it with `forebay down`"
+            )
 
     def _start_keeper(self, deadline: float) -> None:
         options = [word for path in self._config_dirs for word in ("--config", str(path))]
-        silence = self._deadline or timedelta(seconds=COMPONENT_DEADLINE_SECONDS)
-        options += ["--component-deadline", str(silence.total_seconds())]
         with self.layout.log("keeper").open("ab") as log:
             process = subprocess.Popen(
                 [*KEEPER_COMMAND, "--home", str(self.home.root.absolute()), *options],

@@ -1,4 +1,4 @@
-"""`python -m forebay.embedded.keeper --home DIR --config DIR… --component-deadline SECONDS`."""
+"""`python -m forebay.embedded.keeper --home DIR --config DIR…`."""
 
 from forebay.embedded.keeper.keeper import main
 

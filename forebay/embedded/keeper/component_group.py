@@ -5,23 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-from forebay.embedded.airflow.components import (
-    API_SERVER,
-    NAMES,
-    REPORTED,
-    Component,
-    launch_command,
-    launch_environment,
-)
+from forebay.embedded.airflow.components import NAMES, Component, launch_command, launch_environment
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.processes.children import Children
-from forebay.system.processes.hangs import HangGuard, SignsOfLife
 from forebay.system.processes.supervision import RestartPolicy
 
 # Ends older than ten minutes are forgotten: one end a day is no reason to give up after a week.
@@ -49,19 +41,6 @@ class ComponentGroup:
         self._components[component.name] = process
         process.start()
         return process
-
-    def guard(
-        self, signs: Callable[[str], SignsOfLife], deadline_seconds: float, starting_seconds: float
-    ) -> None:
-        """From now on, kill and restart components of Airflow that hang.
-
-        A component may show none of its `signs` for `deadline_seconds`; until the first one, for
-        `starting_seconds` if that is longer.
-        """
-        for name in (API_SERVER, *REPORTED):
-            self._components[name].guard(
-                HangGuard(name, signs(name), deadline_seconds, starting_seconds)
-            )
 
     def launch(self, component: Component) -> subprocess.Popen[bytes]:
         """Start a command, appending its output to its log; the caller sees its end."""

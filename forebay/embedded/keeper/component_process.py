@@ -16,8 +16,7 @@ from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
 from forebay.errors import InfrastructureError
 from forebay.system.processes.children import wait_or_kill
-from forebay.system.processes.hangs import HangGuard
-from forebay.system.processes.identity import ProcessIdentity, kill_all
+from forebay.system.processes.identity import kill_all
 from forebay.system.processes.supervision import RestartPolicy, SupervisedProcess
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +33,6 @@ class ComponentProcess:
         self.component = component
         self._layout = layout
         self._process = SupervisedProcess(lambda: starter(component), policy)
-        self._guard: HangGuard | None = None
         self._status = ComponentStatus(name=component.name, state="waiting")
 
     @property
@@ -50,15 +48,8 @@ class ComponentProcess:
         self._status = self._status.model_copy(update=changes)
 
     def start(self) -> None:
-        if self._guard is not None:
-            self._guard.begin(time.monotonic())
         self._process.start()
         self._tell(state="running", started_at=datetime.now(UTC))
-
-    def guard(self, guard: HangGuard) -> None:
-        """From now on, kill and restart it when it hangs."""
-        guard.begin(time.monotonic())
-        self._guard = guard
 
     def tick(self) -> bool:
         """Notice an end, and restart when it is due; returns whether it was started just now."""
@@ -67,7 +58,6 @@ class ComponentProcess:
             self._tell(started_at=None)
             self.end_left_behind()
             self._plan_restart(code, f"ended ({code})")
-        self._end_hung()
         if not self._process.is_due(time.monotonic()):
             return False
         self._tell(restarts=self._status.restarts + 1)
@@ -77,15 +67,6 @@ class ComponentProcess:
             self._plan_restart(None, f"cannot be started ({error})")
             return False
         return True
-
-    def _end_hung(self) -> None:
-        # Nobody else reaps the process, so the pid stays its own as long as it is `running`.
-        process = ProcessIdentity.of(self.pid) if self.pid is not None else None
-        if self._guard is None or process is None:
-            return
-        if self._guard.tick(process, time.monotonic()):
-            hung = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {self._guard.reason}"
-            self._tell(hangs=self._status.hangs + 1, hung=hung)
 
     def _plan_restart(self, code: int | None, what: str) -> None:
         name = self.component.name
@@ -122,7 +103,6 @@ class ComponentProcess:
         """Wait until the process is gone; kill it at the deadline."""
         if self._process.running is not None:
             wait_or_kill(self._process.running, deadline, self.component.name)
-            self._process.forget()
-            self._tell(started_at=None)
+        self._process.forget()
         self.end_left_behind()
-        self._tell(state="stopped")
+        self._tell(state="stopped", started_at=None)

@@ -1,7 +1,6 @@
 """The keeper: one process that owns PostgreSQL and Airflow's components, and ends with them.
 
-Run as `python -m forebay.embedded.keeper --home DIR --config DIR… --component-deadline SECONDS` by
-`Embedded.start`.
+Run as `python -m forebay.embedded.keeper --home DIR --config DIR…` by `Embedded.start`.
 """
 
 from __future__ import annotations
@@ -22,13 +21,11 @@ from forebay.embedded.airflow import components as parts
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.warm import Warming
 from forebay.embedded.keeper.component_group import ComponentGroup
-from forebay.embedded.keeper.heartbeats import STARTING_SECONDS, Heartbeats
 from forebay.embedded.keeper.startup import Startup
 from forebay.embedded.keeper.watch import ConfigWatch
 from forebay.embedded.layout import Layout
 from forebay.embedded.log_files import drop_parser_logs, rotate
 from forebay.embedded.ports import LOOPBACK, keep_port
-from forebay.embedded.postgres.place import database_place
 from forebay.embedded.secret_files import USER
 from forebay.embedded.state import ClusterStatus, read_status, write_status
 from forebay.errors import InfrastructureError
@@ -58,9 +55,7 @@ class _Stopped(Exception):  # noqa: N818 - not an error: a stop was requested
 class Keeper:
     """Starts everything, keeps it running, stops everything."""
 
-    def __init__(
-        self, layout: Layout, config_dirs: Sequence[Path], component_deadline_seconds: float
-    ) -> None:
+    def __init__(self, layout: Layout, config_dirs: Sequence[Path]) -> None:
         self._layout = layout
         self._components = ComponentGroup(layout)
         self._watch = ConfigWatch(layout, config_dirs, self._components.launch)
@@ -77,7 +72,6 @@ class Keeper:
             keeper_pid=os.getpid(),
             config_dirs=[str(path) for path in config_dirs],
             started_at=datetime.now(UTC),
-            component_deadline_seconds=component_deadline_seconds,
         )
         write_status(layout, self._status)
 
@@ -114,11 +108,6 @@ class Keeper:
             step()
             seconds = round(time.monotonic() - began, 2)
             self._tell(seconds={**self._status.seconds, name: seconds})
-        # After the start, because each step of it has a deadline of its own.
-        heartbeats = Heartbeats(self._status.url, database_place(self._layout))
-        self._components.guard(
-            heartbeats.signs, self._status.component_deadline_seconds, STARTING_SECONDS
-        )
 
     def _await_dag_files(self) -> None:
         """They are written from the first tick on, in parallel with everything else."""
@@ -189,7 +178,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="forebay.embedded.keeper")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--config", type=Path, action="append", default=[])
-    parser.add_argument("--component-deadline", type=float, required=True)
     asked = parser.parse_args(arguments)
     set_up_logging("keeper")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
@@ -201,4 +189,4 @@ def main(arguments: list[str] | None = None) -> None:
     if not lock.acquire(_LOCK_SECONDS):
         _LOG.info("another keeper is running")
         return
-    raise SystemExit(Keeper(layout, asked.config, asked.component_deadline).run())
+    raise SystemExit(Keeper(layout, asked.config).run())

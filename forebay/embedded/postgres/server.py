@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import struct
 from pathlib import Path
 
-from forebay.embedded.postgres.place import DATABASE_USER, SOCKET_NAME, Place
+from forebay.embedded.postgres.place import DATABASE_USER, Place
 from forebay.system.files.durable import write_atomically
 from forebay.system.processes.identity import command_line
 
@@ -15,8 +13,6 @@ _READY_NAME = "ready"
 _TABLES_NAME = "tables"
 # In postmaster.pid: pid first, status last.
 _STATUS_LINE = 7
-# Asks whether it supports TLS: answered with one byte before any login, so nothing is logged.
-_SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 # Ten times what eight tasks and five components use; each unused one costs some bytes.
 _CONNECTIONS_MAX = 120
 _SERVER_SETTINGS = {
@@ -95,15 +91,3 @@ def is_ready(place: Place, pid: int) -> bool:
     """Whether the server with this pid accepts connections, according to its own file."""
     told = _pid_file(place)
     return len(told) > _STATUS_LINE and (told[0], told[_STATUS_LINE]) == (str(pid), "ready")
-
-
-def answers(place: Place, timeout_seconds: float) -> bool:
-    """Whether the server answers a connection; one that hangs has a socket but does not answer."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(timeout_seconds)
-        try:
-            connection.connect(str(place.socket / SOCKET_NAME))
-            connection.sendall(_SSL_REQUEST)
-            return bool(connection.recv(1))
-        except OSError:
-            return False

@@ -1,15 +1,13 @@
 """Ends a process that is alive but makes no progress: it logs its stacks, then gets SIGKILL.
 
-`HangWatch` decides, from the signs of life of a process and one steady clock; `HangGuard` acts.
-Jobs and the embedded Airflow share them.
+`HangWatch` decides, from the pulse of a process and one steady clock; `HangGuard` acts.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
-from forebay.system.liveness import Pulse
+from forebay.system.liveness import Pulse, PulseFile
 from forebay.system.processes.identity import ProcessIdentity
 
 LOOK_SECONDS = 1.0
@@ -23,22 +21,11 @@ _PAUSE_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
 
 
-class SignsOfLife(Protocol):
-    def forget(self) -> None:
-        """A process is about to start: discard what an earlier one showed."""
-
-    def read(self) -> Pulse | None:
-        """What it shows now; None before its first sign of life."""
-
-
 class HangWatch:
     """Whether one process hangs. Instants are seconds of one steady clock, the caller's."""
 
-    def __init__(
-        self, deadline_seconds: float, now: float, starting_seconds: float = STARTING_SECONDS
-    ) -> None:
+    def __init__(self, deadline_seconds: float, now: float) -> None:
         self._deadline = deadline_seconds
-        self._starting = starting_seconds
         self._beats = 0
         self._since = self._looked_at = now
 
@@ -50,7 +37,7 @@ class HangWatch:
         self._looked_at = now
         silent = now - self._since
         if pulse is None:
-            limit = max(self._deadline, self._starting)
+            limit = max(self._deadline, STARTING_SECONDS)
             return f"no sign of life for {silent:.0f} s after its start" if silent > limit else None
         if silent > self._deadline:
             return f"no sign of life for {silent:.0f} s"
@@ -66,25 +53,18 @@ class HangGuard:
     has shown a sign of life.
     """
 
-    def __init__(
-        self,
-        name: str,
-        signs: SignsOfLife,
-        deadline_seconds: float,
-        starting_seconds: float = STARTING_SECONDS,
-    ) -> None:
+    def __init__(self, name: str, pulse: PulseFile, deadline_seconds: float) -> None:
         self.reason, self.is_alive = "", False
         self._name = name
-        self._signs = signs
-        self._limits = deadline_seconds, starting_seconds
+        self._pulse = pulse
+        self._deadline = deadline_seconds
         self._watch: HangWatch | None = None
         self._next_at = 0.0
 
     def begin(self, now: float) -> None:
-        self._signs.forget()
+        self._pulse.forget()
         self.reason, self.is_alive = "", False
-        deadline_seconds, starting_seconds = self._limits
-        self._watch = HangWatch(deadline_seconds, now, starting_seconds)
+        self._watch = HangWatch(self._deadline, now)
         self._next_at = now
 
     def tick(self, process: ProcessIdentity, now: float) -> bool:
@@ -96,7 +76,7 @@ class HangGuard:
             self._watch = None
             return False
         self._next_at = now + LOOK_SECONDS
-        pulse = self._signs.read()
+        pulse = self._pulse.read()
         self.is_alive = self.is_alive or pulse is not None
         reason = self._watch.reason(pulse, now)
         if reason is not None:

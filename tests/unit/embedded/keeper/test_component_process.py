@@ -22,8 +22,6 @@ from forebay.embedded.keeper.component_group import COMPONENT_POLICY, ComponentG
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.home.paths import Home
-from forebay.system.liveness import Pulse
-from forebay.system.processes.hangs import HangGuard
 from forebay.system.processes.identity import ProcessIdentity, kill_all
 from forebay.system.processes.parent import JOB_ID_NAME
 from forebay.system.processes.supervision import RestartPolicy
@@ -57,52 +55,21 @@ def group(layout: Layout) -> Iterator[ComponentGroup]:
     group.stop(("part", "other"), 0.0)
 
 
-# What hangs and dies of nothing but SIGKILL, and writes what it gets.
-HANGING = python("""import signal, time
-signal.signal(signal.SIGUSR1, lambda *_: print('stacks', flush=True))
-print('up', flush=True)
-while True: time.sleep(600)""")
-
-
-class ScriptedSigns:
-    def __init__(self) -> None:
-        self.beats = 0
-        self.alive = True
-
-    def forget(self) -> None:
-        self.alive = True
-
-    def read(self) -> Pulse:
-        self.beats += self.alive
-        return Pulse(self.beats, 0.0, "")
-
-
-def test_one_that_hangs_is_ended_and_started_again(group: ComponentGroup, layout: Layout) -> None:
-    process = group.start(Component("part", HANGING))
-    other = group.start(Component("other", SLEEP))
-    signs = ScriptedSigns()
-    process.guard(HangGuard("part", signs, deadline_seconds=1.5))
-    eventually(lambda: b"up" in layout.log("part").read_bytes())
-    first = there(process.pid)
-    os.kill(first, signal.SIGSTOP)
-    signs.alive = False
-    eventually(lambda: group.tick() == ["part"])
-    assert process.pid not in {None, first}
-    status = process.status
-    assert (status.state, status.restarts, status.hangs) == ("running", 1, 1)
-    assert "Z hung: no sign of life for " in there(status.hung)
-    assert b"stacks" in layout.log("part").read_bytes()  # it was woken before it was killed
-    eventually(lambda: not group.tick())
-    assert (other.status.restarts, other.status.hangs, process.status.hangs) == (0, 0, 1)
-
-
+@pytest.mark.guarantee(
+    "a part of Airflow (scheduler, triggerer, DAG processor, API server) hangs",
+    "nothing; it stays so until somebody kills it, then as if it had died",
+)
+@pytest.mark.parametrize("hangs", [False, True])
 def test_one_that_is_killed_comes_back_once_what_it_left_behind_is_ended(
-    group: ComponentGroup, layout: Layout
+    group: ComponentGroup, layout: Layout, *, hangs: bool
 ) -> None:
     """LocalExecutor's workers live for ever when their scheduler is killed."""
     process = group.start(Component("part", PARENT))
     eventually(lambda: len(left_processes(layout)) == 2)
     before = left_processes(layout)
+    if hangs:
+        os.kill(there(process.pid), signal.SIGSTOP)
+        assert group.tick() == []
     os.kill(there(process.pid), signal.SIGKILL)
     eventually(lambda: group.tick() == ["part"])
     assert not any(process.alive() for process in before)

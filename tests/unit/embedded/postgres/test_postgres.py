@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
@@ -172,13 +171,3 @@ def test_a_database_is_made_again_after_a_torn_start(place: Place) -> None:
     assert postgres.prepared_for(place) is None
     postgres.mark_prepared(place, "3.3.2")
     assert postgres.prepared_for(place) == "3.3.2"
-
-
-def test_a_server_that_accepts_and_says_nothing_does_not_answer(tmp_path: Path) -> None:
-    """A stopped PostgreSQL: the kernel connects for it."""
-    place = Place(tmp_path, tmp_path, None)
-    assert not postgres.answers(place, 0.1)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / SOCKET_NAME))
-        server.listen()
-        assert not postgres.answers(place, 0.1)
