@@ -30,7 +30,7 @@ from forebay.operators.runs.stage_request import reprocess_of
 from forebay.system.names import is_name, is_one_line, is_window_key, shown
 
 # What the text parameters of all commands are. Names and windows become parts of paths.
-NAMES = {"pipeline", "source", "line", "job", "process"}
+NAMES = {"pipeline", "source", "line", "job", "process", "role"}
 WINDOWS = {"window", "first", "last"}
 RANGE = {"first": "--from", "last": "--to"}
 # Stored in rows as they are.
@@ -45,6 +45,8 @@ SOUND = {
     "line": "main",
     "job": "ads",
     "process": "trainer-0",
+    "role": "trainer",
+    "limits": "cpu=1",
     "window": "2026-03-01",
     "first": "2026-03-01",
     "last": "2026-03-02",
@@ -130,7 +132,7 @@ def test_every_text_that_a_command_takes_is_known_here() -> None:
     assert len(ALL) > 50
     kinds = {each.bare_type() for _, command in commands(APP) for each in command.params}
     enumerations = {"OnStale", "OutputFormat", "SchemaOf", "Shell"}
-    assert kinds == {"str", "Path", "int", "bool", "datetime", *enumerations}
+    assert kinds == {"str", "list[str]", "Path", "int", "bool", "datetime", *enumerations}
     assert {each.name for each in ALL} == NAMES | WINDOWS | LINES_OF_TEXT | OTHERS | CHOSEN
 
 

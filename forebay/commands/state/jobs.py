@@ -133,9 +133,9 @@ def logs(
 
 @group.command()
 def top(job: JobId, output: Form = OutputFormat.TEXT) -> None:
-    """Show what the processes of a job use, and what holds it back, until it ends or Ctrl-C.
+    """Show what holds a job back, and what its processes use.
 
-    Where this is not a terminal, and as JSON, it is shown once.
+    Until it ends, or Ctrl-C. Where this is not a terminal, and as JSON, it is shown once.
     """
     import click
 
@@ -195,10 +195,13 @@ def _show_measure(job: StoredJob, shown: Output) -> None:
 @group.command()
 def resize(
     job: JobId,
-    role: Annotated[str, typer.Argument(help="driver, data or trainer.", metavar="ROLE")],
+    role: Annotated[
+        str,
+        typer.Argument(help="driver, data or trainer.", metavar="ROLE", callback=arguments.name),
+    ],
     limits: Annotated[
         list[str],
-        typer.Argument(help="cpu=CORES, memory=2GiB; none lifts a limit.", metavar="LIMIT..."),
+        typer.Argument(help="cpu=CORES, memory=2GiB; none lifts a limit.", metavar="LIMIT"),
     ],
 ) -> None:
     """Limit processes of a job while it runs, until it ends.
