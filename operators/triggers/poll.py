@@ -112,7 +112,9 @@ class Watch:
     async def next(self, seconds: float) -> News | None:
         """The news that arrives within that many seconds, if any."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._told.wait(), seconds)
+            # Not `wait_for`: on Python 3.11 it forgets a cancel that comes together with news.
+            async with asyncio.timeout(seconds):
+                await self._told.wait()
         self._told.clear()
         news, self._news = self._news, None
         return news

@@ -88,7 +88,8 @@ async def run_stage(command: StageCommand, home: Home, deadline_seconds: float) 
     except OSError as error:
         raise interpreter_missing(command.python, error) from error
     try:
-        printed, said = await asyncio.wait_for(process.communicate(), deadline_seconds)
+        async with asyncio.timeout(deadline_seconds):
+            printed, said = await process.communicate()
     except TimeoutError:
         raise InfrastructureError(
             f"`{command}` had not ended after {deadline_seconds:g} s and was stopped"

@@ -18,6 +18,7 @@ from support.database_files import bring_back, take_away
 from support.jobs import ToldJob, request, store_job
 from support.toy_roles.jobs import eventually
 
+from forebay.errors import UsageError
 from forebay.home.database.format import record_format
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import jobs
@@ -186,6 +187,24 @@ def test_nobody_is_read_for_after_a_cancel(home: Home) -> None:
                 again.cancel()
 
         run(follow)
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_cancel_that_comes_together_with_news_is_no_news(home: Home, turns: int) -> None:
+    ToldJob(home).tell("running")
+
+    async def follow() -> None:
+        watch = poll.Watch(job_trigger(home))
+        waiting = asyncio.create_task(watch.next(20))
+        await asyncio.sleep(0)
+        watch.look(UsageError("no such job"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if waiting.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    run(follow)
 
 
 def test_a_loop_that_ended_is_forgotten(home: Home) -> None:
