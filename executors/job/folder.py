@@ -129,8 +129,3 @@ def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) ->
 def registered_path(job_dir: Path, index: int) -> Path:
     """What a data executor writes once the driver knows it; its successor's start removes it."""
     return job_dir / "endpoints" / f"{DATA.name}-{index}"
-
-
-def executors_registered(job_dir: Path, count: int) -> bool:
-    """Whether the job's current data executors 0 to `count` - 1 have all registered."""
-    return all(registered_path(job_dir, index).is_file() for index in range(count))

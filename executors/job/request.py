@@ -209,6 +209,7 @@ class JobStatus(Message):
     ends: unexpected ends by process (`driver-0`), bounded by `restarts_max`.
     pids: of living processes by name, `supervisor` and `<role>-<index>`.
     cancelled_by: epoch of the cancel request that was accepted.
+    registered: how many data executors the driver knows, of those that run now.
     unmet: why the limits of a process do not hold as wanted, by process.
     acted_on: the version of what is wanted that its processes have.
     hung: processes that were ended because they made no progress, and why; the newest ones.
@@ -223,6 +224,7 @@ class JobStatus(Message):
         default_factory=lambda: dict.fromkeys((SUPERVISOR, *(role.name for role in ROLES)), 0)
     )
     ends: dict[str, int] = Field(default_factory=dict)
+    registered: int = 0
     unmet: dict[str, str] = Field(default_factory=dict)
     acted_on: int = 0
     hung: list[str] = Field(default_factory=list)

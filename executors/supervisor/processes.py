@@ -154,6 +154,7 @@ class JobProcesses:
         self.ends = dict(status.ends)
         self.hung = list(status.hung)
         self.unmet: dict[str, str] = {}
+        self.registered: set[str] = set()
         self.desired = desired
         self._folder = folder
         self._request = request
@@ -223,8 +224,8 @@ class JobProcesses:
             outcome = self._after_end(one, how)
             if outcome is not None:
                 return True, outcome
-        hung = self._end_hung()
-        return self._act() or hung or bool(ended), None
+        changed = [bool(ended), self._end_hung(), self._look_registered(), self._act()]
+        return any(changed), None
 
     def _end_hung(self) -> bool:
         before = self.hung
@@ -233,6 +234,17 @@ class JobProcesses:
             if running is not None and one.guard.tick(running.identity, time.monotonic()):
                 self.hung = [*self.hung, f"{name} {one.guard.reason}"][-_HUNG_MAX:]
         return self.hung is not before
+
+    def _look_registered(self) -> bool:
+        """A data executor that starts again is not registered until it has told so anew."""
+        before, reading = self.registered, set[str]()
+        for name, one in self._processes.items():
+            role, index = one.command.role, one.command.index
+            if role.reads_payloads and one.process.running is not None:
+                is_known = name in before or registered_path(self._folder.path, index).is_file()
+                reading.update([name] if is_known else [])
+        self.registered = reading
+        return reading != before
 
     def _after_end(self, ended: RoleProcess, how: Ended) -> JobOutcome | None:
         command, name = ended.command, ended.command.name
@@ -321,6 +333,7 @@ class JobProcesses:
         (self._folder.path / "endpoints" / f"{role}.json").unlink(missing_ok=True)
         if command.role.reads_payloads:
             registered_path(self._folder.path, index).unlink(missing_ok=True)
+            self.registered.discard(command.name)
         self._crashes.starts(command)
         with log_path.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")

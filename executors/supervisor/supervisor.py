@@ -199,6 +199,7 @@ class Supervisor:
             status,
             restarts=dict(processes.restarts),
             ends=dict(processes.ends),
+            registered=len(processes.registered),
             unmet=dict(processes.unmet),
             acted_on=processes.desired.version,
             hung=list(processes.hung),

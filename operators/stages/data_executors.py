@@ -8,7 +8,6 @@ from typing import Any
 from airflow.sdk import Context
 
 from forebay.errors import InfrastructureError
-from forebay.executors.job.folder import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.stages.results import SubmitResult
 from forebay.operators.failures import failing_as_airflow
@@ -64,8 +63,7 @@ class DataExecutorsOperator(JobOperator):
             self.refuse_killed()
             status = handle.status()
             if status.state == "succeeded" or (
-                status.state == "running"
-                and executors_registered(handle.folder.path, self.executors)
+                status.state == "running" and status.registered >= self.executors
             ):
                 serve = "executor serves" if self.executors == 1 else "executors serve"
                 job = f"job {handle.job_id} (epoch {handle.epoch})"

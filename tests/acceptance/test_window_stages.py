@@ -27,7 +27,6 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import RowsLostError
-from forebay.executors.job.folder import executors_registered
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.submit import submit
@@ -112,7 +111,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     for key in (FIRST, SECOND):
         made.plan(key)
         assert made.train(key, f"{key}#0").state == "succeeded"
-        assert executors_registered(made.handle.folder.path, 1)
+        assert made.handle.status().registered == 1
     return made
 
 

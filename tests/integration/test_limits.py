@@ -12,6 +12,7 @@ from sqlalchemy import update
 from support.toy_roles.jobs import SUPERVISOR, ToyJobs, eventually
 
 from forebay.errors import ConfigError, UsageError
+from forebay.executors.job.folder import registered_path
 from forebay.executors.job.handle import JobHandle, resize
 from forebay.executors.job.submit import submit
 from forebay.home.database.open import database_of
@@ -145,3 +146,15 @@ def test_what_is_wanted_outlives_the_supervisor(jobs: ToyJobs) -> None:
     again.wait(20)
     ended = jobs.submit()  # after an end, as declared
     assert "data-1" not in jobs.serving(ended).pids
+
+
+def test_who_is_registered_is_told_by_the_row(jobs: ToyJobs) -> None:
+    """So that a scheduler's worker needs no folder of the job."""
+    handle = jobs.submit(roles={"data": {"count": 2}})
+    jobs.serving(handle, "data-0", "data-1")
+    assert handle.status().registered == 0  # toys register nowhere
+    for index in (0, 1):
+        registered_path(handle.folder.path, index).write_text("unix:here")
+    eventually(lambda: handle.status().registered == 2)
+    os.kill(handle.status().pids["data-1"], signal.SIGKILL)
+    eventually(lambda: handle.status().registered == 1)

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import update
 
 from forebay.executors.job import job_changes
-from forebay.executors.job.folder import JobFolder, registered_path
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.progress import Progress
@@ -128,9 +128,6 @@ class ToldJob:
         database_of(self.home).transact(
             lambda rows: job_changes.beat(rows, self.job_id, self.submission, None)
         )
-
-    def register(self, index: int = 0) -> None:
-        write_atomically(registered_path(self.folder.path, index), "here")
 
     def link(self, clicks: int, before: int = 0) -> None:
         chain, parent = ModelChain(self.home, "ads"), None

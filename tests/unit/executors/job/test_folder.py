@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 from support.jobs import request
 
-from forebay.executors.job.folder import (
-    JOURNAL_FILE,
-    PROGRESS_NAME,
-    SUPERVISOR,
-    JobFolder,
-    executors_registered,
-    registered_path,
-)
+from forebay.executors.job.folder import JOURNAL_FILE, PROGRESS_NAME, SUPERVISOR, JobFolder
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
@@ -98,17 +91,6 @@ def test_temporary_files_go_with_their_process(folder: JobFolder) -> None:
     folder.remove_temporary()
     assert not first.exists()
     assert not other.exists()
-
-
-def test_all_current_executors_count(folder: JobFolder) -> None:
-    assert not executors_registered(folder.path, 1)
-    registered_path(folder.path, 0).write_text("unix:data-0.1")
-    assert executors_registered(folder.path, 1)
-    assert not executors_registered(folder.path, 2)
-    registered_path(folder.path, 1).write_text("unix:data-1.2")
-    assert executors_registered(folder.path, 2)
-    registered_path(folder.path, 0).unlink()
-    assert not executors_registered(folder.path, 2)
 
 
 def test_what_operators_import_is_light() -> None:

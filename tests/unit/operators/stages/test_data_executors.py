@@ -51,8 +51,8 @@ def test_it_hands_a_registered_job_on(
 ) -> None:
     said = lines_of(monkeypatch)
     operator = place.data(executors=2)
-    job.register(0)
-    later(lambda: job.register(1))
+    job.tell("running", registered=1)
+    later(lambda: job.tell("running", registered=2))
     with job.supervised():
         assert operator.work(REQUEST, context()) == HANDLE
     assert said == [
