@@ -13,7 +13,15 @@ from support.stages import memory_source, pipeline
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.common.values.times import UNKNOWN
 from forebay.datatasks.tasks import Chunk, DeadRow, Position, TaskProgress
-from forebay.errors import DataError
+from forebay.errors import (
+    ConfigError,
+    DataError,
+    FencedError,
+    ForebayError,
+    InfrastructureError,
+    NotKnownError,
+    NotReadyError,
+)
 from forebay.executors.data_executor.chunk_rows import ServedChunk, served_chunk
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
 from forebay.mixture.features.encode import Encoded
@@ -121,6 +129,14 @@ def test_a_cut_without_dead_rows_keeps_the_batch_as_it_is() -> None:
     found = chunk_of([0, 1, 2, 3], dead=[], null=[], end=4)
     assert (found.batch.num_rows, found.buffered(1).hours.tolist()) == (4, [1, 1, 1, 1])
     assert found.progress(2).rows_read == 102
+
+
+@pytest.mark.parametrize(
+    "kind", [ConfigError, DataError, FencedError, InfrastructureError, NotKnownError, NotReadyError]
+)
+def test_errors_cross_processes_in_their_class(kind: type[ForebayError]) -> None:
+    back = ErrorReport.of(kind("row 7")).exception()
+    assert (type(back), str(back)) == (kind, "row 7")
 
 
 def test_unknown_errors_keep_their_remedy() -> None:

@@ -317,6 +317,13 @@ def test_one_broken_source_of_two_is_held_and_the_other_learnt(tmp_path: Path) -
         again.learn(both(seed, healthy=1.0))
     assert not again.guards()["stream"][1].paused
 
+    for seed in range(500, 512):  # once both are held, memory answers
+        silent_too = both(seed)
+        again.learn(replace(silent_too, labels=np.zeros_like(silent_too.labels)))
+    assert all(state.paused for state in again.guards()["mixture"][1:])
+    scores = again.score(rows)
+    np.testing.assert_array_equal(scores[:, 0], scores[:, column])
+
 
 @pytest.mark.parametrize(
     ("names", "more"),
