@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 from support.budgets import counts, words
 
-# Met already, or as much as there is: what is above its goal may only fall.
+# Met already, or as much as there is: what is above its goal may only fall. Source: with what
+# roles, limits and measures of jobs took, of the 2,500 lines that they may.
 LIMITS = {
-    "lines of source": 73_280,
-    "files of source": 610,
+    "lines of source": 74_560,
+    "files of source": 618,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 81_880,
-    "lines of tests/support": 16_420,
-    "words that people write": 36_300,
+    "lines of tests": 77_500,
+    "lines of tests/support": 15_990,
+    "words that people write": 36_240,
 }
 
 
