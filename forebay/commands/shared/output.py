@@ -71,6 +71,10 @@ class Output:
         """One line of text; on a terminal it is wrapped between words."""
         sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
 
+    def clear(self) -> None:
+        """Begin at the top of an empty terminal."""
+        sys.stdout.write("\x1b[H\x1b[2J")
+
     def exact(self, text: str) -> None:
         """One line to be copied, or aligned with the line above: never wrapped."""
         sys.stdout.write(printable(text) + "\n")

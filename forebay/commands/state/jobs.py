@@ -34,7 +34,6 @@ POLL_SECONDS = 0.25
 # The state is read less often than the files: it may be in a database on another host.
 STATE_SECONDS = 1.0
 TOP_SECONDS = 2.0
-_CLEAR = "\x1b[H\x1b[2J"  # home, and nothing left below
 _COLUMNS = ("job", "state", "windows", "submitted", "took")
 _LOG_FILES_MAX = 1_000
 
@@ -149,7 +148,7 @@ def top(job: JobId, output: Form = OutputFormat.TEXT) -> None:
         return
     try:
         while True:
-            shown.exact(_CLEAR)
+            shown.clear()
             _show_measure(found, shown)
             if not stored_job(found.home, found.job_id).status.is_active:
                 return
