@@ -118,10 +118,14 @@ pipeline:
         count: 2
         runtime: {python: /usr/bin/python3, environment: [ACME_TOKEN, "ACME_SITE_*"]}
         threads: 2
+        cpu: 1.5
+        memory: 2GiB
       trainer:
         count: 1
         runtime: {python: /usr/bin/python3, environment: [ACME_TOKEN, "ACME_SITE_*"]}
         threads: 2
+        cpu: 1.5
+        memory: 2GiB
     buffers: {rows_max: 1000, bytes_max: 65536, chunk_rows: 100, credits: 2, flush_seconds: 0.5,
       settle_seconds: 1.5, align_hours: 2}
     failover:
