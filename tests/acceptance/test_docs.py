@@ -96,8 +96,9 @@ def test_limits_are_those_of_the_code() -> None:
     assert project["optional-dependencies"]["airflow"] == ["apache-airflow>=3.3.2,<3.4"]
     assert "Python 3.11 to 3.13, Airflow 3.3 if any" in text
     assert [name for name in project["entry-points"] if name.startswith("forebay")] == [
-        "forebay.sources"
-    ], "source kinds can be added, encodings and models cannot"
+        "forebay.planes",
+        "forebay.sources",
+    ], "source kinds, planes and roles can be added, encodings and models cannot"
 
 
 def test_the_script_computes_the_row_sums(tmp_path: Path) -> None:
