@@ -15,7 +15,7 @@ from forebay.errors import ConfigError
 from forebay.home.store.s3_address import s3_address
 from forebay.system.names import is_one_line
 
-PLANES = "forebay.planes"  # a group of entry points
+PLANES, LOCAL = "forebay.planes", "local"  # a group of entry points, and ours
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
@@ -311,7 +311,7 @@ class JobSpec(Spec):
     """
 
     plane: str = Field(
-        default="local",
+        default=LOCAL,
         description="Where the processes run: `local`, on this machine, or what an installed "
         "package adds",
     )
@@ -346,7 +346,9 @@ class JobSpec(Spec):
     @field_validator("plane")
     @classmethod
     def _installed(cls, name: str) -> str:
-        known = sorted({"local", *(point.name for point in entry_points(group=PLANES))})
+        if name == LOCAL:  # looking for others reads what every installed package says of itself
+            return name
+        known = sorted({LOCAL, *(point.name for point in entry_points(group=PLANES))})
         if name not in known:
             raise ValueError(f"no plane {name!r} is installed, but {', '.join(known)}")
         return name
