@@ -16,7 +16,7 @@ from support.kills import log_of, no_process_left, signal_role, status
 from support.stuck_code import stick
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
-SEAL = ("driver", "forebay.executors.driver.state:DriverState.seal", 2)
+SEAL = ("driver", "forebay.executors.driver.window:ServedWindow.seal", 2)
 SAVE = ("trainer", "forebay.executors.window_files.checkpoints:folder_checksums", 2)
 READ = ("data_executor", "forebay.executors.data_executor.task_runner:served_chunk", 3)
 FRAME = ("data_executor", "forebay.executors.data_executor.epoch:ServingEpoch.next", 20)
