@@ -215,7 +215,10 @@ def resize(
     for name, why in unmet.items():
         note(f"{name}: {why}")
     if unmet:
-        raise InfrastructureError(f"not all limits of {role} hold in job {found.job_id}")
+        raise InfrastructureError(
+            f"not all limits of {role} hold in job {found.job_id} yet: they do in its processes "
+            "that start from now on, until it is resized again"
+        )
     Output(OutputFormat.TEXT).line(f"{role} of job {found.job_id}: {' '.join(limits)}")
 
 
