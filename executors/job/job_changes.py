@@ -95,8 +95,8 @@ def submit(
 
 
 def _desired(request: JobRequest, before: JobRow | None) -> Desired:
-    """As declared; what somebody wanted of a job that was lost, they still want."""
-    if before is not None and before.is_active:
+    """As declared; what was wanted of a lost job still is, unless its declaration has changed."""
+    if before is not None and before.is_active and before.fingerprint == request.fingerprint:
         return before.wanted
     version = 1 if before is None else before.wanted.version + 1
     return Desired.declared(request.pipeline_spec().job, version)

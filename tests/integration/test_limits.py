@@ -186,7 +186,11 @@ def test_what_is_wanted_outlives_the_supervisor(jobs: ToyJobs) -> None:
     eventually(lambda: handle.status().state == "lost")
     again = submit(jobs.home, jobs.request(), SUPERVISOR)
     eventually(lambda: {"data-0", "data-1", "data-2"} <= set(again.status().pids))
-    again.cancel()
-    again.wait(20)
+    os.kill(again.status().pids["supervisor"], signal.SIGKILL)
+    eventually(lambda: again.status().state == "lost")
+    declared = jobs.submit(roles={"data": {"count": 2}})  # the pipeline was changed meanwhile
+    assert declared.look().row.wanted.counts["data"] == 2
+    declared.cancel()
+    declared.wait(20)
     ended = jobs.submit()  # after an end, as declared
     assert "data-1" not in jobs.serving(ended).pids

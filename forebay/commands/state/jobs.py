@@ -237,7 +237,8 @@ def _limits(texts: list[str]) -> dict[str, float | None]:
         try:
             spec = RoleSpec.model_validate({key: None if value == "none" else value})
         except ValidationError as error:
-            raise UsageError(f"{text}: {error.errors()[0]['msg']}") from error
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise UsageError(f"{text}: {why}") from error
         found[field] = getattr(spec, key)
     return found
 
