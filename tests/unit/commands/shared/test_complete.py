@@ -69,7 +69,11 @@ def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        *(("", list(COMMANDS)), ("mo", ["models"]), ("jobs ", ["ls", "show", "logs"])),
+        *(
+            ("", list(COMMANDS)),
+            ("mo", ["models"]),
+            ("jobs ", ["ls", "show", "logs", "top", "resize"]),
+        ),
         *(("jobs show ", ["ads.main.2026-03-01.g1"]), ("why ", ["ads", "broken", "hourly", "odd"])),
         ("why h", ["hourly"]),
         ("why ads 2026-03-0", ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"]),
