@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forebay.errors import InfrastructureError
+from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobStatus
@@ -137,7 +137,7 @@ def resize(job: StoredJob, role: str, changes: Mapping[str, float | None]) -> di
 
     Raises:
         UsageError: when the job has ended, or has no such role.
-        InfrastructureError: when its supervisor does not answer; what is wanted stays.
+        InfrastructureError: when its supervisor does not answer or is gone; what is wanted stays.
     """
     version = database_of(job.home).transact(
         lambda rows: job_changes.resize(rows, job.job_id, role, changes)
@@ -147,7 +147,16 @@ def resize(job: StoredJob, role: str, changes: Mapping[str, float | None]) -> di
     while time.monotonic() < deadline:
         status = stored_job(job.home, job.job_id).status
         if status.acted_on >= version:
-            return {name: why for name, why in status.unmet.items() if name.startswith(f"{role}-")}
+            return {
+                name: why for name, why in status.unmet.items() if name.rpartition("-")[0] == role
+            }
+        if status.ended:
+            raise UsageError(f"job {job.job_id} ended ({status.state}) before it was resized")
+        if status.state == "lost":
+            raise InfrastructureError(
+                f"job {job.job_id} has lost its supervisor: run its windows again, and these "
+                "limits hold"
+            )
         time.sleep(_POLL_MAX_SECONDS)
     raise InfrastructureError(
         f"the supervisor of job {job.job_id} has not answered within {_RESIZE_SECONDS:.0f} s; once "

@@ -16,7 +16,7 @@ from forebay.datatasks.plans import plan_rows
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.job_rows import JobRow, find, is_job, windows_of
 from forebay.executors.job.request import ENDED_STATES, JobRequest, JobStatus, WindowRequest
-from forebay.executors.roles.resources import Desired
+from forebay.executors.roles.resources import Desired, Resources
 from forebay.executors.roles.table import SUPERVISOR
 from forebay.home.database.tables import job_windows, jobs
 from forebay.system.instants import now_us, to_us
@@ -95,8 +95,8 @@ def submit(
 
 
 def _desired(request: JobRequest, before: JobRow | None) -> Desired:
-    """As declared; what somebody wanted of a job that was lost, they still want."""
-    if before is not None and before.is_active:
+    """As declared; what was wanted of a lost job still is, unless its declaration has changed."""
+    if before is not None and before.is_active and before.fingerprint == request.fingerprint:
         return before.wanted
     version = 1 if before is None else before.wanted.version + 1
     return Desired.declared(request.pipeline_spec().job, version)
@@ -163,6 +163,7 @@ def resize(
 
     Raises:
         UsageError: when the job was never submitted, has ended, or has no such role.
+        ValidationError: for other fields and values than `Resources` has.
     """
     row = _known(connection, job_id)
     if not row.is_active:
@@ -170,7 +171,9 @@ def resize(
     before = row.wanted.resources
     if role not in before:
         raise UsageError(f"job {job_id} has no role {role!r}: it has {', '.join(before)}")
-    found = row.wanted.resized(role, before[role].model_copy(update=changes))
+    # Checked here: what the row may not hold would end the job at its supervisor's next look.
+    to = Resources.model_validate({**before[role].model_dump(), **changes})
+    found = row.wanted.resized(role, to)
     values = {"desired": found.model_dump_json()}
     connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
     return found.version

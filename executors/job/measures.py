@@ -11,6 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
+from forebay.errors import DataError
 from forebay.executors.roles.table import DATA
 from forebay.system.files.durable import read_lines
 from forebay.system.message import Message
@@ -80,10 +83,17 @@ class Bottleneck(NamedTuple):
 
 
 def newest_measure(job_dir: Path) -> Measure | None:
-    """None before the first."""
+    """None before the first.
+
+    Raises:
+        DataError: when the file is damaged.
+    """
     path = job_dir / MEASURES_NAME
     lines = read_lines(path) if path.exists() else []
-    return Measure.model_validate_json(lines[-1]) if lines else None
+    try:
+        return Measure.model_validate_json(lines[-1]) if lines else None
+    except ValidationError as error:
+        raise DataError(f"{path} is damaged: remove it, the job begins a new one") from error
 
 
 def shares(

@@ -20,6 +20,8 @@ from forebay.system.processes.identity import ProcessIdentity, usage_of
 from forebay.system.processes.parent import PARENT_PID_NAME, adopt_orphans
 
 _NOT_LIMITED = Resized("applied")
+# Of a limit: what does not fit is refused at once, so a peak may stay that far below.
+_NEAR = 0.9
 
 
 class LocalGroups:
@@ -70,6 +72,7 @@ class LocalExecution:
         self.process = process
         self.limits = _NOT_LIMITED
         self._asked = UNLIMITED
+        self._memory_bytes: int | None = None  # the limit that holds
         self._groups = groups
         self._group: ControlGroup | None = None
         self._kill_at: float | None = None
@@ -80,14 +83,20 @@ class LocalExecution:
         return self.process.poll()
 
     def ended(self) -> Ended:
-        """As in the protocol. A child that the kernel ended for want of memory counts too."""
-        code = self.process.returncode
+        """As in the protocol. A child that the kernel ended for want of memory counts too.
+
+        Below its limit, the memory of the machine ran out, or that of a group above: a higher limit
+        would not help.
+        """
+        code, limit = self.process.returncode, self._memory_bytes
         used = self._group.usage() if self._group is not None and code == KILLED else None
-        if used is None or not used.oom_kills:
+        if used is None or not used.oom_kills or limit is None:
             return Ended(EndReason.SIGNAL if code < 0 else EndReason.EXIT, code)
-        limits = (used.memory_peak_bytes, self._asked.memory_bytes)
-        known = [format_mib(count) for count in limits if count is not None]
-        return Ended(EndReason.OOM, code, f"peak {' of '.join(known)}" if known else "")
+        peak = used.memory_peak_bytes
+        if peak is not None and peak < _NEAR * limit:
+            return Ended(EndReason.SIGNAL, code)
+        known = [format_mib(count) for count in (peak, limit) if count is not None]
+        return Ended(EndReason.OOM, code, f"peak {' of '.join(known)}")
 
     def resize(self, to: Resources) -> Resized:
         if to != self._asked:
@@ -119,10 +128,18 @@ class LocalExecution:
             return []
         if self._group is None:
             self._group = self._groups.make(self.launch.name, self.identity.pid)
-        memory = "" if here.memory_refusal else self._group.limit_memory(to.memory_bytes)
+        memory = "" if here.memory_refusal else self._memory_refused(self._group, to.memory_bytes)
         cpu = "" if here.cpu_refusal else self._group.limit_cpu(to.cpu_cores)
         named = (("memory", memory), ("cpu", cpu))
         return [f"{name} stays as it is: {reason}" for name, reason in named if reason]
+
+    def _memory_refused(self, group: ControlGroup, memory_bytes: int | None) -> str:
+        if memory_bytes is not None and self.launch.resources.memory_bytes is None:
+            return "it started without a limit, so what it has is not counted: after its next start"
+        reason = group.limit_memory(memory_bytes)
+        if not reason:
+            self._memory_bytes = memory_bytes
+        return reason
 
     def usage(self) -> Usage | None:
         found = usage_of(self.identity)

@@ -16,9 +16,16 @@ def make_plane(name: str, job_dir: Path) -> Plane:
 
     Raises:
         ConfigError: when none of this name is installed here, as may be where the job is not
-            submitted.
+            submitted, or it cannot be imported.
     """
     found = {point.name: point for point in entry_points(group=PLANES)}
     if name not in found:
         raise ConfigError(f"job.plane: {name!r} is not installed here, but {', '.join(found)}")
-    return cast("MakePlane", found[name].load())(job_dir)
+    try:
+        make = cast("MakePlane", found[name].load())
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"job.plane: {name!r} ({found[name].value}) cannot be imported: {error}; reinstall or "
+            "upgrade the package that provides it"
+        ) from error
+    return make(job_dir)

@@ -16,7 +16,7 @@ from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.executors.poison.trial_reader import MODULE, TrialCall, TrialReply
 from forebay.system.liveness import progressed
 from forebay.system.memory import available_bytes
-from forebay.system.processes.ends import CRASHES
+from forebay.system.processes.ends import CRASHES, was_killed
 from forebay.system.processes.identity import memory_bytes
 from forebay.system.processes.parent import PARENT_PID_NAME
 
@@ -59,7 +59,10 @@ class Trial:
         self._poisons = poisons
         self._deadline = deadline_seconds
         self._crashed = crashed
-        self._memory = memory_bytes or max(_GIB, available_bytes() // 2)
+        free = available_bytes()
+        self._memory = memory_bytes or max(_GIB, free // 2)
+        # Then the kernel may end a child that takes no more than it may.
+        self._is_tight = free < self._memory
         command = [sys.executable, "-P", "-m", MODULE, "--job", str(job_dir)]
         environment = {**os.environ, **_CHECKED_MEMORY, PARENT_PID_NAME: str(os.getpid())}
         self._child = ReadingChild("a trial reader", command, environment, self._watch)
@@ -101,7 +104,7 @@ class Trial:
         except ChildDiedError as death:
             reason = f"the process that read it {death}"
             is_crash = death.number in CRASHES
-            if self._crashed and not is_crash:
+            if not is_crash and (self._crashed or (self._is_tight and was_killed(death.number))):
                 raise TrialInVainError(reason) from death
             raise ReaderDiedError(reason, is_crash=is_crash) from death
         progressed()

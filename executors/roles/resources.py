@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
 
 from forebay.config.specs.jobs import JobSpec, RoleSpec
 from forebay.executors.roles.table import Role, roles
@@ -13,8 +15,8 @@ from forebay.system.message import Message
 class Resources(Message):
     """Limits of one process. None: not limited."""
 
-    cpu_cores: float | None = None
-    memory_bytes: int | None = None
+    cpu_cores: float | None = Field(default=None, gt=0, le=1024)
+    memory_bytes: int | None = Field(default=None, gt=0)
 
     @classmethod
     def declared(cls, settings: RoleSpec) -> Self:
@@ -33,8 +35,14 @@ class Desired(Message):
     """What somebody wants of a job, by role. version: grows with each change."""
 
     version: int
-    counts: dict[str, int]
+    counts: dict[str, Annotated[int, Field(ge=0, le=1024)]]
     resources: dict[str, Resources]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.counts.keys() != self.resources.keys():
+            raise ValueError("each role has a count and limits")
+        return self
 
     @classmethod
     def declared(cls, spec: JobSpec, version: int, table: Iterable[Role] | None = None) -> Self:

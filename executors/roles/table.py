@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Literal
 
 from forebay.config.role_environment import Access
 from forebay.config.specs.jobs import ProgressDeadlinesSpec, RoleSpec, RolesSpec
 from forebay.errors import ConfigError
+from forebay.system.names import is_name
 
 ENTRY_POINTS = "forebay.roles"
 SUPERVISOR = "supervisor"  # it is no role: it has them
@@ -80,15 +81,24 @@ def roles() -> tuple[Role, ...]:
     """The roles of every job: ours, then those that installed packages add.
 
     Raises:
-        ConfigError: when an entry point is no role, or has the name of another one.
+        ConfigError: when an entry point is no role, or has the name of another one or none that
+            files can have.
     """
     found = list(ROLES)
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
-        role = point.load()
-        if not isinstance(role, Role) or role.name in {SUPERVISOR, *(each.name for each in found)}:
-            raise ConfigError(
-                f"entry point {point.name!r} of {ENTRY_POINTS} ({point.value}) is not a role with "
-                "a name of its own: correct the package that installs it, or remove that"
-            )
+        try:
+            role = point.load()
+        except (ImportError, AttributeError) as error:
+            raise _refused(point, f"cannot be imported: {error}") from error
+        taken = {SUPERVISOR, *(each.name for each in found)}
+        if not isinstance(role, Role) or role.name in taken or not is_name(role.name):
+            raise _refused(point, "is not a role with a name of its own")
         found.append(role)
     return tuple(found)
+
+
+def _refused(point: EntryPoint, why: str) -> ConfigError:
+    return ConfigError(
+        f"entry point {point.name!r} of {ENTRY_POINTS} ({point.value}) {why}: correct the package "
+        "that installs it, or remove that"
+    )

@@ -45,22 +45,23 @@ class ExaminedCrashes:
         self._suspicions = Suspicions(job_dir)
         self._ends: dict[str, list[str]] = defaultdict(list)
 
-    def is_examined(self, command: RoleCommand, exit_code: int, *, hung: bool) -> bool:
+    def is_examined(self, command: RoleCommand, how: Ended, *, hung: bool) -> bool:
         """Whether an end does not count because a task will be examined for it.
 
-        If no poison explains it afterwards, the next end counts. exit_code: a negative signal
-        number if a signal ended it. hung: this supervisor sent the signal, as the process hung.
+        If no poison explains it afterwards, the next end counts. hung: this supervisor sent the
+        signal, as the process hung.
         """
         if not command.role.reads_payloads:
             return False
         end = uuid.uuid4().hex
-        if exit_code >= 0:
+        # A limit that is too low says nothing against what was read: it would be set aside.
+        if how.exit_code >= 0 or how.reason is EndReason.OOM:
             self._suspicions.executor_starts(command.index)
             return False
         if hung:  # it counts, since a storage that does not answer is not a payload's fault
-            self._suspicions.executor_ended(command.index, -exit_code, end)
+            self._suspicions.executor_ended(command.index, -how.exit_code, end)
             return False
-        if not self._suspicions.executor_ended(command.index, -exit_code, end):
+        if not self._suspicions.executor_ended(command.index, -how.exit_code, end):
             return False
         _LOG.info("what %s was reading will be examined", command.name)
         ends = self._ends[command.name]
@@ -259,7 +260,7 @@ class JobProcesses:
         failure = read_failure(self._folder.path, command.role.name, command.index)
         if failure is not None and failure.final:
             return JobOutcome(failure)
-        if self._crashes.is_examined(command, how.exit_code, hung=bool(ended.guard.reason)):
+        if self._crashes.is_examined(command, how, hung=bool(ended.guard.reason)):
             self.restarts[command.role.name] += 1
             ended.process.start_again(time.monotonic() + _EXAMINED_SECONDS)
             return None

@@ -65,6 +65,7 @@ def actions(desired: Desired, seen: Iterable[Seen], now: float) -> list[Action]:
     """At most one for each process, in the order of roles. now: monotonic seconds."""
     there = {(each.role, each.index): each for each in seen}
     wanted = desired.processes
+    wanted_keys = set(wanted)
     found = [
         _of_wanted(
             desired.resources[role], there.get((role, index), Seen(role, index, due=now)), now
@@ -74,7 +75,7 @@ def actions(desired: Desired, seen: Iterable[Seen], now: float) -> list[Action]:
     extra = [
         End(each.role, each.index)
         for key, each in there.items()
-        if key not in set(wanted)
+        if key not in wanted_keys
         and not each.is_ending
         and (each.is_running or each.due is not None)
     ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 
 import psutil
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import update
 from support.toy_roles.jobs import SUPERVISOR, ToyJobs, eventually
 
-from forebay.errors import ConfigError, UsageError
+from forebay.errors import ConfigError, InfrastructureError, UsageError
 from forebay.executors.job.folder import registered_path
 from forebay.executors.job.handle import JobHandle, resize
 from forebay.executors.job.submit import submit
@@ -87,6 +89,31 @@ def test_memory_is_resized_up_and_down_but_not_below_use(jobs: ToyJobs) -> None:
     assert handle.status().restarts["trainer"] == 0
 
 
+@limited
+def test_memory_that_is_not_counted_is_not_limited(jobs: ToyJobs) -> None:
+    handle = jobs.submit(roles={"data": {"memory": "256MiB"}})
+    status = jobs.serving(handle)
+    unmet = resize(handle.look(), "trainer", {"memory_bytes": 256 * MIB})
+    assert "it started without a limit" in unmet["trainer-0"]
+    os.kill(status.pids["trainer-0"], signal.SIGKILL)
+    eventually(lambda: handle.status().unmet == {})
+    assert handle.status().restarts["trainer"] == 1
+    refused = resize(handle.look(), "data", {"memory_bytes": MIB})
+    assert "MiB are in use" in refused["data-0"]
+    with pytest.raises(ValidationError):
+        resize(handle.look(), "data", {"memory_bytes": -1})
+
+
+def test_who_waits_for_a_supervisor_that_is_gone_is_told_so(jobs: ToyJobs) -> None:
+    handle = jobs.submit()
+    supervisor = jobs.serving(handle).pids["supervisor"]
+    os.kill(supervisor, signal.SIGKILL)
+    began = time.monotonic()
+    with pytest.raises(InfrastructureError, match="lost its supervisor: run its windows again"):
+        resize(handle.look(), "trainer", {"cpu_cores": 1.0})
+    assert time.monotonic() - began < 5
+
+
 def test_what_cannot_be_resized_is_said(jobs: ToyJobs) -> None:
     handle = jobs.submit()
     jobs.serving(handle)
@@ -127,6 +154,24 @@ def want(handle: JobHandle, version: int, data: int) -> None:
     time.sleep(1.5)  # a supervisor looks every second
 
 
+@pytest.mark.parametrize(
+    "counts", [{"cache": 1}, {"data": -1}, {"data": 1025}], ids=["unknown", "negative", "too many"]
+)
+def test_a_damaged_row_ends_the_job_and_nobody_runs_on(
+    jobs: ToyJobs, counts: dict[str, int]
+) -> None:
+    handle = jobs.submit()
+    jobs.serving(handle)
+    found = json.loads(handle.look().row.desired)
+    text = json.dumps({**found, "version": 9, "counts": {**found["counts"], **counts}})
+    database_of(handle.home).transact(
+        lambda rows: rows.execute(update(table).values(desired=text)) and None
+    )
+    eventually(lambda: not jobs.processes())
+    log = (handle.folder.path / "logs" / "supervisor.log").read_text()
+    assert "the database has a damaged row (what is wanted of job j1)" in log
+
+
 def test_what_is_wanted_outlives_the_supervisor(jobs: ToyJobs) -> None:
     """It dies between the writing and the acting; the next one acts."""
     handle = jobs.submit()
@@ -142,8 +187,12 @@ def test_what_is_wanted_outlives_the_supervisor(jobs: ToyJobs) -> None:
     eventually(lambda: handle.status().state == "lost")
     again = submit(jobs.home, jobs.request(), SUPERVISOR)
     eventually(lambda: {"data-0", "data-1", "data-2"} <= set(again.status().pids))
-    again.cancel()
-    again.wait(20)
+    os.kill(again.status().pids["supervisor"], signal.SIGKILL)
+    eventually(lambda: again.status().state == "lost")
+    declared = jobs.submit(roles={"data": {"count": 2}})  # the pipeline was changed meanwhile
+    assert declared.look().row.wanted.counts["data"] == 2
+    declared.cancel()
+    declared.wait(20)
     ended = jobs.submit()  # after an end, as declared
     assert "data-1" not in jobs.serving(ended).pids
 

@@ -64,11 +64,28 @@ def test_what_is_not_installed_is_refused(tmp_path: Path) -> None:
         make_plane("clouds", tmp_path)
 
 
-@pytest.mark.parametrize("point", ["x = pathlib:Path", "x = forebay.executors.roles.table:DATA"])
+@pytest.mark.parametrize(
+    ("point", "says"),
+    [
+        ("pathlib:Path", "is not a role"),
+        ("forebay.executors.roles.table:DATA", "is not a role with a name of its own"),
+        ("odd:ROLE", "is not a role with a name of its own"),
+        ("forebay.executors.roles.table:CACHE", "cannot be imported: .*'CACHE'"),
+        ("no_such_module:CACHE", "cannot be imported: .*'no_such_module'"),
+    ],
+)
 def test_an_entry_point_that_is_no_role_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, says: str
 ) -> None:
-    package(tmp_path, f"[forebay.roles]\n{point}\n")
+    package(tmp_path, f"[forebay.roles]\nx = {point}\n[forebay.planes]\nx = {point}\n")
+    (tmp_path / "odd.py").write_text(
+        "from dataclasses import replace\n"
+        "from forebay.executors.roles.table import DATA\n"
+        "ROLE = replace(DATA, name='../data')\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ConfigError, match=r"entry point 'x' of forebay.roles .* is not a role"):
+    with pytest.raises(ConfigError, match=rf"entry point 'x' of forebay.roles .* {says}"):
         roles()
+    if "imported" in says:
+        with pytest.raises(ConfigError, match=rf"job.plane: 'x' .* {says}"):
+            make_plane("x", tmp_path)

@@ -25,6 +25,7 @@ from support.record_files import csv_rows
 from support.there import there
 
 from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.sources.common.cautious.child import ChildDiedError
 from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.sources.common.cautious.search import PoisonSearch, ReaderDiedError
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
@@ -89,6 +90,20 @@ def test_memory_explains_kills_and_no_crash(
     expected = TrialInVainError if crashed else ReaderDiedError
     with closing(made), pytest.raises(expected, match="GiB of memory"):
         made.read(START, Position(1, 0))
+
+
+def test_a_kill_where_too_little_memory_is_free_says_nothing(
+    path: DataPath, task: DataTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> bytes:
+        raise ChildDiedError(signal.SIGKILL, "")
+
+    monkeypatch.setattr(trial.ReadingChild, "answer", killed)
+    for free_mib, expected in ((1023, TrialInVainError), (1024, ReaderDiedError)):
+        monkeypatch.setattr(trial, "available_bytes", lambda mib=free_mib: mib << 20)
+        made = Trial(path.job_dir, task, 100, [], 60.0, crashed=False)
+        with closing(made), pytest.raises(expected, match="SIGKILL"):
+            made.read(START, Position(1, 0))
 
 
 @pytest.mark.parametrize(("deadline", "says"), [(0.0, "no answer"), (60.0, "cannot be understood")])

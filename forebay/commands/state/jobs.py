@@ -213,7 +213,10 @@ def resize(
     for name, why in unmet.items():
         note(f"{name}: {why}")
     if unmet:
-        raise InfrastructureError(f"not all limits of {role} hold in job {found.job_id}")
+        raise InfrastructureError(
+            f"not all limits of {role} hold in job {found.job_id} yet: they do in its processes "
+            "that start from now on, until it is resized again"
+        )
     Output(OutputFormat.TEXT).line(f"{role} of job {found.job_id}: {' '.join(limits)}")
 
 
@@ -232,7 +235,8 @@ def _limits(texts: list[str]) -> dict[str, float | None]:
         try:
             spec = RoleSpec.model_validate({key: None if value == "none" else value})
         except ValidationError as error:
-            raise UsageError(f"{text}: {error.errors()[0]['msg']}") from error
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise UsageError(f"{text}: {why}") from error
         found[field] = getattr(spec, key)
     return found
 

@@ -9,6 +9,7 @@ from support.letters import task
 from support.there import there
 
 from forebay.datatasks.tasks import DataTask, Position
+from forebay.executors.planes.base import Ended, EndReason
 from forebay.executors.poison.suspicions import ReadingMark, Suspicions
 from forebay.executors.roles import table as roles
 from forebay.executors.supervisor.commands import RoleCommand
@@ -25,11 +26,12 @@ def died(
     *,
     hung: bool = False,
     of: DataTask | None = None,
+    reason: EndReason = EndReason.SIGNAL,
 ) -> bool:
     crashes.starts(command)
     decoding = ReadingMark(job, 0, of or task()).decoding(Position(1, 0))
     decoding.__enter__()  # and it never leaves
-    return crashes.is_examined(command, -number, hung=hung)
+    return crashes.is_examined(command, Ended(reason, -number), hung=hung)
 
 
 def examined(job: Path, *, found: bool) -> None:
@@ -84,4 +86,11 @@ def test_who_hangs_counts_and_is_suspected_the_second_time(tmp_path: Path) -> No
 def test_a_process_that_read_nothing_counts(tmp_path: Path) -> None:
     crashes = ExaminedCrashes(tmp_path)
     crashes.starts(DATA)
-    assert not crashes.is_examined(DATA, -signal.SIGSEGV, hung=False)
+    assert not crashes.is_examined(DATA, Ended(EndReason.SIGNAL, -signal.SIGSEGV), hung=False)
+
+
+def test_a_limit_of_memory_that_is_too_low_is_no_fault_of_what_was_read(tmp_path: Path) -> None:
+    crashes = ExaminedCrashes(tmp_path)
+    for _ in range(3):
+        assert not died(crashes, tmp_path, signal.SIGKILL, reason=EndReason.OOM)
+    assert Suspicions(tmp_path).of(task()) is None

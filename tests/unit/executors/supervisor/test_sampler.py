@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.toy_roles.jobs import eventually
 
+from forebay.errors import DataError
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.measures import (
     MEASURES_NAME,
@@ -108,3 +109,10 @@ def test_a_counter_that_began_again_counts_from_0() -> None:
         "wait": 0.5,
         "train": 1.0,
     }
+
+
+@pytest.mark.parametrize("text", ["garbage\n", "{}\n", "\0\0\n"])
+def test_a_damaged_file_of_measures_is_said_to_be_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / MEASURES_NAME).write_text(text)
+    with pytest.raises(DataError, match=f"{MEASURES_NAME} is damaged: remove it"):
+        newest_measure(tmp_path)
