@@ -311,7 +311,9 @@ def _submitted(job_id: str, epoch: int, before: JobRow | None) -> JobStatus:
     restarts = dict(lost.restarts)
     # A job that was submitted but never ran has lost no supervisor.
     restarts[SUPERVISOR] += lost.started_at is not None
-    return status.model_copy(update={"restarts": restarts, "ends": lost.ends, "hung": lost.hung})
+    return status.model_copy(
+        update={"restarts": restarts, "ends": lost.ends, "hung": lost.hung, "peaks": lost.peaks}
+    )
 
 
 def _store_windows(

@@ -60,7 +60,7 @@ class Resized(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What a process and its children have used since its start. None: the plane cannot know."""
+    """What a process has used since its start, CPU with children that ended. None: unknown."""
 
     cpu_seconds: float | None = None
     throttled_seconds: float | None = None

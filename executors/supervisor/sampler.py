@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,8 +25,14 @@ class Sampler:
     peaks: of memory, in bytes by process, over all its starts.
     """
 
-    def __init__(self, job_dir: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
-        self.peaks: dict[str, int] = {}
+    def __init__(
+        self,
+        job_dir: Path,
+        peaks: Mapping[str, int] | None = None,
+        interval_seconds: float = INTERVAL_SECONDS,
+    ) -> None:
+        """peaks: those that an earlier supervisor of the same run has seen."""
+        self.peaks = dict(peaks or {})
         self._job_dir = job_dir
         self._interval = interval_seconds
         self._at = time.monotonic()
@@ -37,12 +43,12 @@ class Sampler:
     def is_due(self) -> bool:
         return time.monotonic() - self._at >= self._interval
 
-    def sample(self, usages: Mapping[str, Usage]) -> None:
+    def sample(self, look: Callable[[], Mapping[str, Usage]]) -> None:
         """What cannot be measured or stored now is no reason to end a job: it is logged."""
         now = time.monotonic()
         seconds, self._at = now - self._at, now
         try:
-            progress = read_progress(self._job_dir) or Progress()
+            usages, progress = look(), read_progress(self._job_dir) or Progress()
             measure = self._measure(usages, progress, seconds)
             self._store(measure)
         except (OSError, DataError, InfrastructureError) as error:

@@ -150,11 +150,11 @@ class Supervisor:
         self, processes: JobProcesses, status: JobStatus, reporter: StateReporter
     ) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
-        sampler = Sampler(self._folder.path)
+        sampler = Sampler(self._folder.path, status.peaks)
         while True:
             processes.want(reporter.desired)
             if sampler.is_due():
-                sampler.sample(processes.usages())
+                sampler.sample(processes.usages)
                 status = self._changed(status, peaks=dict(sampler.peaks))
             changed, outcome = processes.tick()
             if outcome is not None:

@@ -13,10 +13,13 @@ from pydantic import ValidationError
 from sqlalchemy import update
 from support.toy_roles.jobs import SUPERVISOR, ToyJobs, eventually
 
+from forebay.cli import run
 from forebay.errors import ConfigError, InfrastructureError, UsageError
 from forebay.executors.job.folder import registered_path
 from forebay.executors.job.handle import JobHandle, resize
+from forebay.executors.job.measures import newest_measure
 from forebay.executors.job.submit import submit
+from forebay.executors.roles.resources import Resources
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import jobs as table
 from forebay.system.processes.cgroups import ControlGroups
@@ -207,3 +210,40 @@ def test_who_is_registered_is_told_by_the_row(jobs: ToyJobs) -> None:
     eventually(lambda: handle.status().registered == 2)
     os.kill(handle.status().pids["data-1"], signal.SIGKILL)
     eventually(lambda: handle.status().registered == 1)
+
+
+@limited
+def test_the_command_line(
+    jobs: ToyJobs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOREBAY_HOME", str(jobs.home.root))
+    handle = jobs.submit(roles={"trainer": {"memory": "400MiB"}})
+    jobs.serving(handle)
+    assert run(["jobs", "top", "ads"]) == 0
+    assert capsys.readouterr().out == "job j1: nothing is measured yet\n"
+    eventually(lambda: newest_measure(handle.folder.path))
+    assert run(["jobs", "top", "ads"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("job         j1, running: the ")
+    assert "bottleneck  starting: no trainer has reported yet" in told
+    assert run(["jobs", "top", "ads", "--output", "json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["processes"]) == {
+        "driver-0",
+        "data-0",
+        "trainer-0",
+    }
+    assert run(["jobs", "resize", "ads", "trainer", "memory=300MiB", "cpu=0.5"]) == 0
+    assert capsys.readouterr().out == "trainer of job j1: memory=300MiB cpu=0.5\n"
+    limits = handle.look().row.wanted.resources["trainer"]
+    assert limits == Resources(cpu_cores=0.5, memory_bytes=300 * MIB)
+    assert run(["jobs", "resize", "ads", "trainer", "cpu=none"]) == 0
+    assert handle.look().row.wanted.resources["trainer"].cpu_cores is None
+    for wrong, why in (
+        (["cpu=lots"], "cpu=lots: Input should be a valid number"),
+        (["memory=2"], "memory=2: "),
+        (["disk=1GiB"], "'disk=1GiB': write cpu=CORES or memory=2GiB, each once"),
+        (["cpu=1", "cpu=2"], "'cpu=2': write cpu=CORES or memory=2GiB, each once"),
+    ):
+        capsys.readouterr()
+        assert run(["jobs", "resize", "ads", "trainer", *wrong]) == UsageError.exit_code
+        assert why in capsys.readouterr().err

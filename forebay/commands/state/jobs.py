@@ -171,9 +171,8 @@ def _show_measure(job: StoredJob, shown: Output) -> None:
     word, figure = found.bottleneck
     phases = ", ".join(f"{name} {share:.0%}" for name, share in found.phases.items())
     rows = ", ".join(f"{name} {rate:,.0f}" for name, rate in found.rows_per_second.items())
-    shown.line(
-        f"job         {job.job_id}, the {found.interval_seconds:.0f} s to {found.at:%H:%M:%S}Z"
-    )
+    seconds = f"the {found.interval_seconds:.0f} s to {found.at:%H:%M:%S}Z"
+    shown.line(f"job         {job.job_id}, {job.status.state}: {seconds}")
     shown.line(f"bottleneck  {word}: {figure}")
     shown.line(f"trainer     {phases or '-'}")
     shown.line(f"rows/s      {rows or '-'}")
@@ -230,8 +229,8 @@ def _limits(texts: list[str]) -> dict[str, float | None]:
     for text in texts:
         key, _, value = text.partition("=")
         field = {"cpu": "cpu_cores", "memory": "memory_bytes"}.get(key)
-        if field is None or not value:
-            raise UsageError(f"{text!r}: write cpu=CORES or memory=2GiB")
+        if field is None or not value or field in found:
+            raise UsageError(f"{text!r}: write cpu=CORES or memory=2GiB, each once")
         try:
             spec = RoleSpec.model_validate({key: None if value == "none" else value})
         except ValidationError as error:

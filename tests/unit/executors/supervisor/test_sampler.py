@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.toy_roles.jobs import eventually
 
-from forebay.errors import DataError
+from forebay.errors import DataError, InfrastructureError
 from forebay.executors.job.folder import PROGRESS_NAME
 from forebay.executors.job.measures import (
     MEASURES_NAME,
@@ -35,16 +35,16 @@ def test_rates_are_of_the_interval_and_peaks_of_all_starts(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    found = Sampler(tmp_path)
+    found = Sampler(tmp_path, {"trainer-0": 7})
     report(tmp_path, 100, 1.0, 1.0)
     now[0] += 5
     assert found.is_due()
-    found.sample({"data-0": Usage(cpu_seconds=3.0, memory_bytes=70, memory_peak_bytes=90)})
+    found.sample(lambda: {"data-0": Usage(cpu_seconds=3.0, memory_bytes=70, memory_peak_bytes=90)})
     assert not found.is_due()
     report(tmp_path, 1_100, 3.0, 3.5)
     now[0] += 10
     # It has started again meanwhile: its counters too.
-    found.sample({"data-0": Usage(cpu_seconds=2.0, throttled_seconds=1.0, memory_bytes=50)})
+    found.sample(lambda: {"data-0": Usage(cpu_seconds=2.0, throttled_seconds=1.0, memory_bytes=50)})
     measure = newest_measure(tmp_path)
     assert measure is not None
     assert (measure.interval_seconds, measure.rows_per_second) == (10.0, {"clicks": 100.0})
@@ -54,7 +54,7 @@ def test_rates_are_of_the_interval_and_peaks_of_all_starts(
             cpu_cores=0.2, throttled_share=0.1, memory_bytes=50, memory_peak_bytes=90
         )
     }
-    assert found.peaks == {"data-0": 90}
+    assert found.peaks == {"trainer-0": 7, "data-0": 90}
 
 
 def test_a_long_job_keeps_all_of_its_time_in_a_small_file(
@@ -64,7 +64,7 @@ def test_a_long_job_keeps_all_of_its_time_in_a_small_file(
     found = Sampler(tmp_path, interval_seconds=0.01)
     for _ in range(30):
         eventually(found.is_due)
-        found.sample({})
+        found.sample(dict)
     lines = (tmp_path / MEASURES_NAME).read_text().splitlines()
     assert len(lines) < 8
     at = [Measure.model_validate_json(line).at for line in lines]
@@ -76,7 +76,7 @@ def test_what_cannot_be_stored_ends_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / MEASURES_NAME).mkdir()
-    Sampler(tmp_path).sample({"data-0": Usage(cpu_seconds=1.0)})
+    Sampler(tmp_path).sample(lambda: {"data-0": Usage(cpu_seconds=1.0)})
     assert "no measures of the last" in caplog.text
 
 
@@ -116,3 +116,14 @@ def test_a_damaged_file_of_measures_is_said_to_be_one(tmp_path: Path, text: str)
     (tmp_path / MEASURES_NAME).write_text(text)
     with pytest.raises(DataError, match=f"{MEASURES_NAME} is damaged: remove it"):
         newest_measure(tmp_path)
+
+
+def test_a_plane_that_cannot_say_what_is_used_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away() -> dict[str, Usage]:
+        raise InfrastructureError("the cluster does not answer")
+
+    Sampler(tmp_path).sample(away)
+    assert "the cluster does not answer" in caplog.text
+    assert newest_measure(tmp_path) is None
