@@ -85,6 +85,7 @@ def _numbers(array: pa.Array) -> npt.NDArray[Any]:
 _REASON_MAX = 160
 _SHOWN = 8
 _EXPLAINED_MAX = 1000
+_SCALE_MAX = 76  # digits of the widest decimal
 _Cast = Callable[[pa.Array], pa.Array]
 
 
@@ -339,6 +340,11 @@ def _is_text(stored: pa.DataType) -> bool:
     return bool(pat.is_string(stored) or pat.is_large_string(stored) or pat.is_string_view(stored))
 
 
+def _is_decimal(stored: pa.DataType) -> bool:
+    """Of a scale that a number can have: Arrow takes any, and crashes when it casts those."""
+    return bool(pat.is_decimal(stored)) and abs(stored.scale) <= _SCALE_MAX
+
+
 def _is_list(stored: pa.DataType) -> bool:
     return bool(
         pat.is_list(stored)
@@ -352,7 +358,7 @@ def _is_list(stored: pa.DataType) -> bool:
 _ALLOWED: Mapping[ColumnType, tuple[Callable[[pa.DataType], bool], ...]] = {
     ColumnType.STRING: (_is_text,),
     ColumnType.INT: (pat.is_integer, pat.is_floating),  # pandas writes ints with nulls as floats
-    ColumnType.FLOAT: (pat.is_floating, pat.is_integer, pat.is_decimal),
+    ColumnType.FLOAT: (pat.is_floating, pat.is_integer, _is_decimal),
     ColumnType.BOOL: (pat.is_boolean,),
     ColumnType.TIMESTAMP: (pat.is_timestamp, pat.is_date, _is_text),
 }

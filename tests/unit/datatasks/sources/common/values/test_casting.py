@@ -115,6 +115,10 @@ def test_exactly_the_values_that_do_not_fit_are_named(values: list[int | None]) 
         *((pa.string(), INT), (pa.int64(), STRING), (pa.int8(), BOOL), (pa.int64(), TIME)),
         *((pa.list_(pa.string()), ColumnType.LIST_INT), (pa.struct([("a", pa.int8())]), STRING)),
         (pa.string(), ColumnType.LIST_STRING),
+        # One bit of a file was wrong, and a cast ended the process.
+        (pa.decimal128(20, 33_554_434), ColumnType.FLOAT),
+        (pa.decimal256(20, -(2**31)), ColumnType.FLOAT),
+        (pa.list_(pa.decimal128(20, 77)), ColumnType.LIST_FLOAT),
     ],
 )
 def test_types_that_would_need_guessing(stored: pa.DataType, declared: ColumnType) -> None:
