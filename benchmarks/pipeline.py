@@ -39,6 +39,7 @@ from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.link.local import LocalLink
 from forebay.executors.roles.table import DATA, DRIVER
 from forebay.executors.supervisor.commands import role_environment
 from forebay.executors.trainer.remote_reader import RemoteReader
@@ -96,11 +97,11 @@ class Roles:
             name: subprocess.Popen(
                 [sys.executable, "-m", role.module, *first_start],
                 env=role_environment(os.environ, request, role, root),
-                stderr=folder.log_path(name, 0).open("ab"),
+                stderr=folder.process(name, 0).log.open("ab"),
             )
             for name, role in (("driver", DRIVER), ("executor", DATA))
         }
-        self.reader = RemoteReader(folder.path, self.layout, self.pipeline.use_names, 1)
+        self.reader = RemoteReader(LocalLink(folder.path), self.layout, self.pipeline.use_names, 1)
 
     def consume(self, window: int, learner: Learner) -> tuple[int, float, dict[str, float]]:
         """Take one window; rows, seconds and CPU seconds by process from its first frame on."""

@@ -1,7 +1,7 @@
 """How every process of a job starts and ends.
 
-It ends with its supervisor, logs to stderr, and turns an error into an exit code by remedy and a
-file that says why (`forebay.executors.job.folder`).
+It ends with its supervisor, logs to stderr, and turns an error into an exit code by remedy, having
+told its supervisor why.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 
 from forebay.errors import InfrastructureError
-from forebay.executors.job.folder import pulse_path, write_failure
+from forebay.executors.link.local import LocalLink, add_link_arguments
+from forebay.executors.link.protocol import RoleLink
+from forebay.executors.roles.table import Role
 from forebay.system.liveness import Activity, start_pulse
 from forebay.system.output.error_report import ErrorReport
 from forebay.system.output.process_log import set_up_logging
@@ -28,20 +30,52 @@ EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
-def role_arguments(role: str, arguments: list[str] | None, *names: str) -> argparse.Namespace:
-    """`job`, the folder, and a whole number for each further name; `arguments` None: sys.argv's.
+@dataclass(frozen=True)
+class Given:
+    """What one process of a role is given.
+
+    attempt: ascends over all processes in its place. lease_epoch: of the model line, for a role
+    that trains it; every change of the line is checked against it.
+    """
+
+    link: RoleLink
+    attempt: int
+    lease_epoch: int | None = None
+
+
+@contextmanager
+def role_process(role: Role, arguments: list[str] | None = None) -> Iterator[Given]:
+    """The `main` of a role: set its process up, run the block, end as `role_exit` does.
+
+    arguments: as `Role` says; None for sys.argv's.
+
+    Raises:
+        SystemExit: when the arguments are wrong, after an error, or as `start_role` does.
+        OSError: see `start_role`.
+    """
+    parser = argparse.ArgumentParser(prog=role.module)
+    add_link_arguments(parser)
+    for name in ("index", "attempt", *(("lease-epoch",) if role.trains_line else ())):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    found = parser.parse_args(arguments)
+    link = LocalLink(found.job, role.name, found.index)
+    start_role(link)
+    with role_exit(link):
+        yield Given(link, found.attempt, getattr(found, "lease_epoch", None))
+
+
+def link_of_child(arguments: list[str] | None = None) -> RoleLink:
+    """The link of the role that started this process; it says nothing of itself.
 
     Raises:
         SystemExit: when the arguments are wrong.
     """
-    parser = argparse.ArgumentParser(prog=f"forebay.executors.{role}")
-    parser.add_argument("--job", type=Path, required=True)
-    for name in names:
-        parser.add_argument(f"--{name}", type=int, required=True)
-    return parser.parse_args(arguments)
+    parser = argparse.ArgumentParser()
+    add_link_arguments(parser)
+    return LocalLink(parser.parse_args(arguments).job)
 
 
-def start_role(role: str, index: int, job_dir: Path) -> None:
+def start_role(link: LocalLink) -> None:
     """Set up the process of a role; the first call in each role's `main`.
 
     The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
@@ -50,10 +84,10 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
 
     Raises:
         SystemExit: when the supervisor ended before this call.
-        OSError: when the job's folder cannot be written.
+        OSError: when its pulse cannot be written.
     """
-    os.environ.setdefault(JOB_ID_NAME, job_dir.name)
-    set_up_logging(f"{role}-{index}")
+    os.environ.setdefault(JOB_ID_NAME, link.job_id)
+    set_up_logging(f"{link.role}-{link.index}")
     _dump_no_memory()
     die_with_parent()
     if PARENT_PID_NAME not in os.environ:
@@ -61,7 +95,7 @@ def start_role(role: str, index: int, job_dir: Path) -> None:
     if not started_by_supervisor():
         _LOG.error("the supervisor ended while this process started")
         raise SystemExit(InfrastructureError.exit_code)
-    start_pulse(pulse_path(job_dir, role, index))
+    start_pulse(link.pulse)
 
 
 def _dump_no_memory() -> None:
@@ -76,8 +110,8 @@ def started_by_supervisor() -> bool:
 
 
 @contextmanager
-def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
-    """Run a role's body; turn an exception into the failure file and the exit code.
+def role_exit(link: RoleLink) -> Iterator[None]:
+    """Run a role's body; turn an exception into what its supervisor is told and the exit code.
 
     The body is an activity, which has to make progress. A process that a supervisor started ends at
     the latest `EXIT_GRACE_SECONDS` after its body, whatever threads are left. SystemExit and
@@ -87,16 +121,16 @@ def role_exit(role: str, index: int, job_dir: Path) -> Iterator[None]:
         SystemExit: with the code of the remedy, after an error.
     """
     try:
-        with Activity(role):
+        with Activity(link.role):
             yield
     except Exception as error:
         failure = ErrorReport.of(error)
-        _LOG.exception("%s-%d fails (exit code %d)", role, index, failure.exit_code)
+        _LOG.exception("%s-%d fails (exit code %d)", link.role, link.index, failure.exit_code)
         try:
-            write_failure(job_dir, role, index, failure)
+            link.failed(failure)
         except (OSError, InfrastructureError):
             # A full disk must not hide the exit code; the supervisor then names code and log.
-            _LOG.exception("cannot write why %s-%d failed", role, index)
+            _LOG.exception("cannot write why %s-%d failed", link.role, link.index)
         _end_soon(failure.exit_code)
         raise SystemExit(failure.exit_code) from error
     _end_soon(0)

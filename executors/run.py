@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 from forebay.config.specs.windows import Window, is_warm_start
@@ -26,11 +25,11 @@ from forebay.errors import (
 )
 from forebay.executors.evaluation.run_summary import RunFacts, Summary
 from forebay.executors.job.handle import GONE_SECONDS, JobHandle
-from forebay.executors.job.heartbeat import EXPIRED_SECONDS, HeartbeatWatch
+from forebay.executors.job.host import host_of
 from forebay.executors.job.job_id import range_job_id
-from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobRequest, JobStatus
-from forebay.executors.job.stored_jobs import find_job
+from forebay.executors.job.stored_jobs import EXPIRED_SECONDS, HeartbeatWatch, find_job
 from forebay.executors.job.submit import submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.commands import of_line, retrain_command
@@ -62,7 +61,7 @@ class Watch:
     warned: Callable[[str], None] = lambda _text: None
     waiting: Callable[[str], None] = lambda _text: None
     planned: Callable[[PlanReport, Sequence[WindowPlan]], None] = lambda _report, _todo: None
-    submitted: Callable[[str, Path], None] = lambda _job_id, _folder: None
+    submitted: Callable[[str], None] = lambda _job_id: None
     progress: Callable[[Progress, JobStatus], None] = lambda _progress, _status: None
     away: Callable[[InfrastructureError], None] = lambda _error: None
 
@@ -231,10 +230,9 @@ class Run:
         return plan is None or not self._is_trained(plan) or window.key in again
 
     def _train(self, request: JobRequest) -> JobStatus:
-        job_dir = self.target.home.job(request.job_id)
         self.watch.doing("submitting the job")
         handle = submit(self.target.home, request)
-        self.watch.submitted(request.job_id, job_dir)
+        self.watch.submitted(request.job_id)
         self.watch.doing("starting the job: its processes load TensorFlow")
         lost = 0
         phase = time.perf_counter()
@@ -244,7 +242,7 @@ class Run:
             status = self._follow(submit(self.target.home, request))
         self._phases["job"] = time.perf_counter() - phase
         if status.state != "succeeded":
-            raise job_error(status, job_dir)
+            raise job_error(status, handle)
         return status
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
@@ -352,15 +350,15 @@ class Run:
         self._phases["evaluate"] = time.perf_counter() - phase
         self._phases["total"] = time.perf_counter() - started
         phases = dict(self._phases)
-        progress = read_progress(self.target.home.job(status.job_id)) if status else None
+        progress = host_of(self.target.home).progress(status.job_id) if status else None
         if progress is not None:
             phases |= {f"trainer.{name}": took for name, took in progress.phases_seconds.items()}
         rounded = {name: round(seconds, 3) for name, seconds in phases.items()}
         return summary.model_copy(update={"phases_seconds": rounded})
 
 
-def job_error(status: JobStatus, job_dir: Path) -> ForebayError:
-    logs = f"logs: {job_dir / 'logs'}"
+def job_error(status: JobStatus, handle: JobHandle) -> ForebayError:
+    logs = f"logs: {handle.logs}"
     if status.error is None:
         return InfrastructureError(f"the job ended as {status.state}\n{logs}")
     return error_of(status.error.exit_code, f"{status.error.message}\n{logs}")

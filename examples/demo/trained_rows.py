@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from forebay.config.specs.windows import is_warm_start
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home

@@ -21,11 +21,10 @@ from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
-from forebay.executors.job.folder import registered_path
-from forebay.executors.job.request import JobRequest
+from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
-from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.role import Given, role_process
 from forebay.executors.roles.table import DATA
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
@@ -43,7 +42,6 @@ from forebay.home.paths import Home
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.kernels.library import start_kernels
 from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueSources
-from forebay.system.files.durable import write_atomically
 from forebay.system.liveness import progressed
 from forebay.system.output.error_report import ErrorReport
 
@@ -92,10 +90,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class DataExecutor:
-    def __init__(self, job_dir: Path, index: int, attempt: int) -> None:
-        request = JobRequest.read(job_dir, "the data executor")
+    def __init__(self, link: RoleLink, attempt: int) -> None:
+        request = link.request("the data executor")
         pipeline = request.pipeline_spec()
-        self._job_dir, self._index, self._attempt = job_dir, index, attempt
+        self._link, self._index, self._attempt = link, link.index, attempt
         self._instance = uuid.uuid4().hex
         self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
         specs = request.source_specs()
@@ -107,9 +105,9 @@ class DataExecutor:
         self._readers = Readers(request)
         widest = max(len(self._readers.columns(name)) for name in self._readers.names)
         self._limits = limits_of(pipeline, widest)
-        self._client = DriverClient(job_dir, patience_seconds(pipeline.job))
+        self._client = DriverClient(link, patience_seconds(pipeline.job))
         schema = served_schema(self._readers.layout, self._readers.times)
-        self._server = FlightFrameServer(job_dir, index, schema, self._claim)
+        self._server = FlightFrameServer(link, schema, self._claim)
         self._threads = RunnerThreads("runner")
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
@@ -165,7 +163,7 @@ class DataExecutor:
             pid=os.getpid(),
         )
         registered = self._client.call("register", call, Registered)
-        write_atomically(registered_path(self._job_dir, self._index), self._server.address)
+        self._link.registered(self._server.address)
         _LOG.info("registered at driver incarnation %d", registered.incarnation)
 
     def _lease(self) -> LeaseReply:
@@ -196,7 +194,7 @@ class DataExecutor:
             PrioritisedQueue(self._queue_sources, self._limits, reply.readers),
             self._readers,
             DeadLetterWriter(folder, self._letter_bytes),
-            Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),
+            Examiner(self._link, folder, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not delay the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),
             self._threads,
@@ -278,7 +276,10 @@ class DataExecutor:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = role_arguments(DATA.name, arguments, "index", "attempt")
-    start_role(DATA.name, options.index, options.job)
-    with role_exit(DATA.name, options.index, options.job):
-        DataExecutor(options.job, options.index, options.attempt).run()
+    with role_process(DATA, arguments) as given:
+        run(given)
+
+
+def run(given: Given) -> None:
+    """In a process that is set up."""
+    DataExecutor(given.link, given.attempt).run()

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import flight
 from pydantic import ValidationError
 
-from forebay.executors.roles.table import DATA
+from forebay.executors.link.protocol import RoleLink
+from forebay.executors.link.tokens import HEADER, is_allowed
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
-from forebay.executors.wire.sockets import listen
-from forebay.executors.wire.tokens import HEADER, is_allowed
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
 
 # How soon a stream without frames notices that its caller is gone.
@@ -42,19 +40,19 @@ class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # pyar
 
 
 class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
-    """Serves each epoch's frames once, to one caller, on its own socket in the job's folder.
+    """Serves each epoch's frames once, to one caller, on its own socket.
 
     Arrow's server has no bounds for messages and connections, and it reads the message of some
     calls before it checks their token: what keeps strangers out is the socket's folder.
     """
 
-    def __init__(self, job_dir: Path, index: int, schema: pa.Schema, claim: Claim) -> None:
+    def __init__(self, link: RoleLink, schema: pa.Schema, claim: Claim) -> None:
         """Bind the socket. schema: of the rows that are served.
 
         Raises:
-            InfrastructureError: when the job's folder cannot hold the socket.
+            InfrastructureError: when nobody could listen there.
         """
-        self._socket = listen(job_dir, DATA.name, index)
+        self._socket = link.listen()
         checks = {"token": _TokenCheck(self._socket.token)}
         super().__init__(self._socket.flight_location, middleware=checks)
         self._schema = schema

@@ -25,14 +25,12 @@ from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
-from forebay.executors.job.folder import JOURNAL_FILE
 from forebay.executors.job.request import JobRequest
-from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.link.protocol import RoleLink
+from forebay.executors.role import Given, role_process
 from forebay.executors.roles.table import DRIVER
-from forebay.executors.wire.messages import Endpoint
-from forebay.executors.wire.rpc import ENDPOINT_FILE, RpcServer
+from forebay.executors.wire.rpc import RpcServer
 from forebay.home.paths import Home
-from forebay.system.files.durable import write_atomically
 from forebay.system.liveness import waiting
 
 _SPARE_THREADS = 16
@@ -40,13 +38,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class Driver:
-    def __init__(self, job_dir: Path, attempt: int) -> None:
-        request = JobRequest.read(job_dir, "the driver")
+    def __init__(self, link: RoleLink, attempt: int) -> None:
+        request = link.request("the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.use_names, pipeline.job
         ledger = Ledger(Home(Path(request.home)), pipeline.name, request.line)
-        self._job_dir = job_dir
-        self._journal = Journal(job_dir / JOURNAL_FILE)
+        self._link = link
+        self._journal = Journal(link.journal)
         self.state = DriverState(
             self._journal,
             attempt,
@@ -57,14 +55,13 @@ class Driver:
         commits = SealCommitter(partial(commit_group, pipeline.name), openers)
         self._service = DriverService(self.state, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
-        self._server = RpcServer(job_dir, DRIVER.name, self._service.methods, threads)
+        self._server = RpcServer(link, self._service.methods, threads)
 
     def start(self) -> None:
         self._service.start()
         self._server.start()
-        endpoint = Endpoint(address=self._server.address, incarnation=self.state.incarnation)
-        write_atomically(self._job_dir / ENDPOINT_FILE, endpoint.model_dump_json())
-        _LOG.info("driver incarnation %d listens on %s", endpoint.incarnation, endpoint.address)
+        self._link.serve(self._server.address)
+        _LOG.info("driver %d listens on %s", self.state.incarnation, self._server.address)
 
     def stop(self) -> None:
         self._service.stop()
@@ -94,12 +91,14 @@ def _opened(spec: SourceSpec, root: Path) -> Commits:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    given = role_arguments(DRIVER.name, arguments, "index", "attempt")
-    job_dir: Path = given.job
-    start_role(DRIVER.name, 0, job_dir)
+    with role_process(DRIVER, arguments) as given:
+        run(given)
+
+
+def run(given: Given) -> None:
+    """In a process that is set up."""
     start_arrow()
-    with role_exit(DRIVER.name, 0, job_dir):
-        driver = Driver(job_dir, given.attempt)
-        driver.start()
-        with waiting():  # the threads that answer and commit show the driver's progress
-            threading.Event().wait()
+    driver = Driver(given.link, given.attempt)
+    driver.start()
+    with waiting():  # the threads that answer and commit show the driver's progress
+        threading.Event().wait()

@@ -8,18 +8,22 @@ that it starts, so it is free only when nothing runs the job.
 from __future__ import annotations
 
 import shutil
+import zlib
 from pathlib import Path
 
+from forebay.errors import UsageError
+from forebay.executors.job.measures import MeasuresFile, Progress
 from forebay.executors.job.request import JobRequest
-from forebay.executors.roles.table import DATA, SUPERVISOR
+from forebay.executors.job.suspicions import Suspicions
+from forebay.executors.roles.table import SUPERVISOR
 from forebay.home.paths import Home
 from forebay.home.privacy import make_home
-from forebay.system.files.durable import write_atomically, writing
+from forebay.system.files.durable import write_atomically, write_private, writing
 from forebay.system.files.locks import is_held
 from forebay.system.output.error_report import ErrorReport
 
-PROGRESS_NAME = "progress.json"
-JOURNAL_FILE = Path("journal") / "driver.jsonl"
+_REQUEST_NAME = "job.json"
+_PROGRESS_NAME = "progress.json"
 _PRIVATE = 0o700
 _OTHERS = 0o077
 
@@ -28,10 +32,13 @@ class JobFolder:
     def __init__(self, path: Path) -> None:
         """`path` is `jobs/<job id>` below FOREBAY_HOME."""
         self.path = path
+        self.logs = path / "logs"
         self.supervisor_lock = path / "supervisor.lock"
-        self.supervisor_log = path / "logs" / "supervisor.log"
+        self.supervisor_log = self.logs / "supervisor.log"
+        self.sockets = path / "sockets"
+        self.journal = path / "journal" / "driver.jsonl"
+        self.driver_endpoint = path / "endpoints" / "driver.json"
         self._poke = path / "poke"
-        self._sockets = path / "sockets"
         self._temporary = path / "temporary"
 
     @property
@@ -42,6 +49,16 @@ class JobFolder:
     def job_id(self) -> str:
         return self.path.name
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """With these a process of the job finds this folder."""
+        return ("--job", str(self.path))
+
+    @property
+    def name(self) -> str:
+        """A name that no other job of this host has, whatever its home."""
+        return f"{self.job_id}:{zlib.crc32(str(self.path.absolute()).encode()):08x}"
+
     def create(self) -> None:
         make_home(self.home)
         self.path.parent.mkdir(exist_ok=True)
@@ -51,12 +68,13 @@ class JobFolder:
         for name in ("logs", "failures", "endpoints", "journal"):
             (self.path / name).mkdir(exist_ok=True)
 
-    def log_path(self, role: str, index: int) -> Path:
-        return self.path / "logs" / f"{role}-{index}.log"
+    def is_held(self) -> bool:
+        """Whether a supervisor runs the job here, or somebody is about to start one."""
+        return is_held(self.supervisor_lock)
 
     def is_supervised(self) -> bool:
         """Whether a supervisor runs the job here; not true for a submitter about to start one."""
-        return is_held(self.supervisor_lock) and self.supervisor_lock.read_text() == SUPERVISOR
+        return self.is_held() and self.supervisor_lock.read_text() == SUPERVISOR
 
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
         """Make everything ready for a new supervisor. Only for the holder of its lock.
@@ -64,37 +82,59 @@ class JobFolder:
         continues: whether it continues what an earlier one was doing when it was lost.
         """
         if not continues:
-            (self.path / PROGRESS_NAME).unlink(missing_ok=True)
+            (self.path / _PROGRESS_NAME).unlink(missing_ok=True)
         for endpoint in (self.path / "endpoints").iterdir():
             endpoint.unlink()  # of processes that are gone, or that the supervisor ends
-        self.remove_sockets()
-        self.remove_temporary()
+        self.close()
         # Its trainers are gone, and a database from a backup counts submissions from lower numbers.
-        (self.path / JOURNAL_FILE).unlink(missing_ok=True)
-        request.write(self.path)
+        self.journal.unlink(missing_ok=True)
+        self.write(request)
 
-    def remove_sockets(self) -> None:
-        """Remove the sockets and tokens of the job's processes, which are gone or about to be."""
-        with writing(self._sockets):
-            for left in self._sockets.glob("*"):
-                left.unlink(missing_ok=True)
+    def write(self, request: JobRequest) -> None:
+        """Store what is asked for, with any secret that is written in the YAML itself."""
+        write_private(self.path / _REQUEST_NAME, request.model_dump_json(indent=1))
 
-    def new_temporary(self, role: str, index: int) -> Path:
-        """An empty folder for a process that starts now, instead of the one before it.
+    def request(self, process: str = "this process") -> JobRequest:
+        """What was submitted. process: the reader's name in errors.
 
-        Libraries leave temporary files behind, such as TensorFlow the code that it generates. In a
-        folder that every user may write to, they would outlive the job, and others could plant
-        theirs.
+        Raises:
+            UsageError: when nothing was.
         """
-        folder = self._temporary / f"{role}-{index}"
-        shutil.rmtree(folder, ignore_errors=True)
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        request = JobRequest.of_file(self.path / _REQUEST_NAME)
+        if request is None:
+            raise UsageError(f"no job {self.job_id!r} below {self.path.parent}")
+        return request.read_by(process)
 
-    def remove_temporary(self) -> None:
-        """Remove what can be; what a dying process writes meanwhile goes with the job's folder."""
+    def progress(self) -> Progress | None:
+        """The trainer's newest report, or None before the first."""
+        return Progress.of_file(self.path / _PROGRESS_NAME)
+
+    def report(self, progress: Progress) -> None:
+        write_atomically(self.path / _PROGRESS_NAME, progress.model_dump_json())
+
+    @property
+    def measures(self) -> MeasuresFile:
+        return MeasuresFile(self.path / "measures.jsonl")
+
+    @property
+    def suspicions(self) -> Suspicions:
+        return Suspicions(self.path)
+
+    def process(self, role: str, index: int) -> ProcessFiles:
+        return ProcessFiles(self.path, role, f"{role}-{index}")
+
+    def close(self) -> None:
+        """Remove sockets, tokens and temporary files of processes that are gone, or about to be.
+
+        What a dying process writes meanwhile goes with the job's folder.
+
+        Raises:
+            InfrastructureError: when sockets cannot be removed.
+        """
         shutil.rmtree(self._temporary, ignore_errors=True)
+        with writing(self.sockets):
+            for left in self.sockets.glob("*"):
+                left.unlink(missing_ok=True)
 
     def poke(self) -> None:
         """Make the supervisor look into the database now; it does so every second in any case."""
@@ -109,23 +149,49 @@ class JobFolder:
         return True
 
 
-def pulse_path(job_dir: Path, role: str, index: int) -> Path:
-    """Where a process shows that it makes progress (`forebay.system.liveness`)."""
-    return job_dir / "pulse" / f"{role}-{index}"
+class ProcessFiles:
+    """What one process of a job leaves for its supervisor."""
 
+    def __init__(self, job: Path, role: str, name: str) -> None:
+        """name: `<role>-<index>`."""
+        self.log = job / "logs" / f"{name}.log"
+        # Where it shows that it makes progress (`forebay.system.liveness`).
+        self.pulse = job / "pulse" / name
+        self._failure = job / "failures" / f"{name}.json"
+        self._registered = job / "endpoints" / name
+        self._endpoint = job / "endpoints" / f"{role}.json"
+        self._temporary = job / "temporary" / name
 
-def failure_path(job_dir: Path, role: str, index: int) -> Path:
-    return job_dir / "failures" / f"{role}-{index}.json"
+    def failure(self) -> ErrorReport | None:
+        """Why the newest process says that it failed."""
+        return ErrorReport.of_file(self._failure)
 
+    def failed(self, failure: ErrorReport) -> None:
+        write_atomically(self._failure, failure.model_dump_json())
 
-def read_failure(job_dir: Path, role: str, index: int) -> ErrorReport | None:
-    return ErrorReport.of_file(failure_path(job_dir, role, index))
+    def is_registered(self) -> bool:
+        """Whether the driver knows the newest process."""
+        return self._registered.is_file()
 
+    def registered(self, address: str) -> None:
+        write_atomically(self._registered, address)
 
-def write_failure(job_dir: Path, role: str, index: int, failure: ErrorReport) -> None:
-    write_atomically(failure_path(job_dir, role, index), failure.model_dump_json())
+    def forget(self) -> None:
+        """Remove what an earlier process left.
 
+        It must neither be taken for the next one's nor direct others to where nobody listens.
+        """
+        for left in (self._failure, self._registered, self._endpoint):
+            left.unlink(missing_ok=True)
 
-def registered_path(job_dir: Path, index: int) -> Path:
-    """What a data executor writes once the driver knows it; its successor's start removes it."""
-    return job_dir / "endpoints" / f"{DATA.name}-{index}"
+    def new_temporary(self) -> Path:
+        """An empty folder for a process that starts now, instead of the one before it.
+
+        Libraries leave temporary files behind, such as TensorFlow the code that it generates. In a
+        folder that every user may write to, they would outlive the job, and others could plant
+        theirs.
+        """
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        with writing(self._temporary):
+            self._temporary.mkdir(parents=True, exist_ok=True)
+        return self._temporary

@@ -9,20 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.host import LIVE_SECONDS, LocalHost, host_of
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob, stored_job
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
-from forebay.home.runtime import processes_of_job
-from forebay.system.files.locks import FileLock, is_held
-from forebay.system.processes.identity import kill_all
 
-# How long a lock must stay taken to count as a live supervisor's.
-LIVE_SECONDS = 0.2
 # A database that is away for longer fails the job, which then continues from its newest checkpoint.
 GONE_SECONDS = 600.0
 _CANCEL_DEADLINE_SECONDS = 30.0
@@ -40,8 +36,13 @@ class JobHandle:
     epoch: int
 
     @property
-    def folder(self) -> JobFolder:
-        return JobFolder(self.home.job(self.job_id))
+    def host(self) -> LocalHost:
+        return host_of(self.home)
+
+    @property
+    def logs(self) -> Path:
+        """The folder with a log for each process."""
+        return self.host.logs(self.job_id)
 
     def look(self) -> StoredJob:
         """The job now.
@@ -65,9 +66,8 @@ class JobHandle:
         pause = _POLL_SECONDS
         while True:
             status = self.status()
-            over = status.state == "lost" or (
-                status.ended and not is_held(self.folder.supervisor_lock)
-            )
+            is_over = status.ended and not self.host.is_held(self.job_id)
+            over = status.state == "lost" or is_over
             left = pause if deadline is None else deadline - time.monotonic()
             if over or left <= 0:
                 return status
@@ -90,13 +90,12 @@ class JobHandle:
         database_of(self.home).transact(
             lambda rows: job_changes.request_cancel(rows, self.job_id, self.epoch)
         )
-        self.folder.poke()
+        self.host.poke(self.job_id)
         pause = _POLL_SECONDS
         while not self._is_answered():
             if time.monotonic() >= deadline:
                 raise InfrastructureError(
-                    f"the supervisor of job {self.job_id} does not answer: "
-                    f"see {self.folder.supervisor_log}"
+                    f"the supervisor of job {self.job_id} does not answer: see {self.logs}"
                 )
             time.sleep(pause)
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)
@@ -116,18 +115,14 @@ class JobHandle:
 
     def _end_lost(self) -> bool:
         """Cancel a job that no supervisor runs; False when one does."""
-        self.folder.create()
-        lock = FileLock(self.folder.supervisor_lock)
-        if not lock.acquire(LIVE_SECONDS):
-            return False
-        try:
-            kill_all(processes_of_job(self.job_id, self.home.root))
+        with self.host.hold(self.job_id, LIVE_SECONDS) as held:
+            if held is None:
+                return False
+            held.end_left()
             database_of(self.home).transact(
                 lambda rows: job_changes.end_cancelled(rows, self.job_id, self.epoch)
             )
-        finally:
-            lock.release()
-        return True
+            return True
 
 
 def resize(job: StoredJob, role: str, changes: Mapping[str, float | None]) -> dict[str, str]:
@@ -142,7 +137,7 @@ def resize(job: StoredJob, role: str, changes: Mapping[str, float | None]) -> di
     version = database_of(job.home).transact(
         lambda rows: job_changes.resize(rows, job.job_id, role, changes)
     )
-    job.folder.poke()
+    job.host.poke(job.job_id)
     deadline = time.monotonic() + _RESIZE_SECONDS
     while time.monotonic() < deadline:
         status = stored_job(job.home, job.job_id).status

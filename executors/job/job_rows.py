@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import ACTIVE_STATES, JobStatus
 from forebay.executors.roles.resources import Desired
 from forebay.home.database.tables import batches, job_windows, jobs

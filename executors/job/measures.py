@@ -1,4 +1,4 @@
-"""What a job's processes used over an interval, kept beside the job: for people and for policies.
+"""What a job's trainer reports, and what its processes used over an interval.
 
 A supervisor writes a line every few seconds. The file stays small: when it is full, every second
 line goes, and intervals are twice as far apart from then on.
@@ -11,20 +11,45 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from forebay.errors import DataError
 from forebay.executors.roles.table import DATA
-from forebay.system.files.durable import read_lines
+from forebay.system.files.durable import append_lines, read_lines, write_atomically
 from forebay.system.message import Message
 
-MEASURES_NAME = "measures.jsonl"
 # Of a trainer's time: below this, more rows would not help it.
 _WAITS_LITTLE = 0.1
 _STORES_MUCH = 0.5
 # Cores of a data executor: one decodes with one thread at a time where there is one partition.
 _DECODES_MUCH = 0.7
 _STORING = ("seal", "export", "store", "check", "load")
+
+
+class Progress(Message):
+    """A trainer's report, rewritten a few times a second.
+
+    lag_seconds: time of data in the open window that is not trained yet.
+    rows: rows that this process trained, by source; counts are proven by the model, not by this.
+    sealed_step: the step of the newest sealed checkpoint; 0 before the first one.
+    resumed: where the open window was taken over, for people; empty if it was not.
+    sealed_at, reported_at: when that was sealed, and when this was written, as `time.time` counts;
+    0 where that is not known.
+    """
+
+    window: str = ""
+    windows_done: int = 0
+    windows_total: int = 0
+    step: int = 0
+    sealed_step: int = 0
+    sealed_at: float = 0.0
+    resumed: str = ""
+    reported_at: float = 0.0
+    rows: dict[str, int] = Field(default_factory=dict)
+    rows_per_second: float = 0.0
+    lag_seconds: float = 0.0
+    pid: int = 0
+    phases_seconds: dict[str, float] = Field(default_factory=dict)
 
 
 class ProcessMeasure(Message):
@@ -82,18 +107,36 @@ class Bottleneck(NamedTuple):
     figure: str
 
 
-def newest_measure(job_dir: Path) -> Measure | None:
-    """None before the first.
+LINES_MAX = 2_000
 
-    Raises:
-        DataError: when the file is damaged.
-    """
-    path = job_dir / MEASURES_NAME
-    lines = read_lines(path) if path.exists() else []
-    try:
-        return Measure.model_validate_json(lines[-1]) if lines else None
-    except ValidationError as error:
-        raise DataError(f"{path} is damaged: remove it, the job begins a new one") from error
+
+class MeasuresFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def newest(self) -> Measure | None:
+        """None before the first.
+
+        Raises:
+            DataError: when the file is damaged.
+        """
+        lines = read_lines(self._path) if self._path.exists() else []
+        try:
+            return Measure.model_validate_json(lines[-1]) if lines else None
+        except ValidationError as error:
+            raise DataError(
+                f"{self._path} is damaged: remove it, the job begins a new one"
+            ) from error
+
+    def append(self, measure: Measure) -> None:
+        """Raises InfrastructureError when the disk does not take it."""
+        append_lines(self._path, measure.model_dump_json(exclude_none=True) + "\n")
+
+    def halve(self) -> int:
+        """Keep the newest line and every second one before it; how many those are."""
+        kept = read_lines(self._path)[::-2][::-1]
+        write_atomically(self._path, "".join(f"{line}\n" for line in kept))
+        return len(kept)
 
 
 def shares(

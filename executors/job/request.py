@@ -18,15 +18,12 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR
 from forebay.config.yaml.environment import hide_options
-from forebay.errors import UsageError
 from forebay.executors.roles.table import ROLES, SUPERVISOR
 from forebay.home.paths import DEFAULT_LINE, ENVIRONMENT_NAME
-from forebay.system.files.durable import write_private
 from forebay.system.message import Message
 from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN
 from forebay.system.output.error_report import ErrorReport
 
-REQUEST_NAME = "job.json"
 State = Literal["submitted", "running", "succeeded", "failed", "cancelled", "lost"]
 ACTIVE_STATES: frozenset[State] = frozenset({"submitted", "running"})
 ENDED_STATES: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
@@ -153,18 +150,6 @@ class JobRequest(Message):
     def _filled(self, value: dict[str, Any], references: Iterable[Reference]) -> dict[str, Any]:
         return filled_in(value, references, os.environ, self._process)
 
-    @classmethod
-    def read(cls, job_dir: Path, process: str = "this process") -> Self:
-        """The request of the job in this folder. process: the reader's name in errors.
-
-        Raises:
-            UsageError: when no job was submitted there.
-        """
-        request = cls.of_file(job_dir / REQUEST_NAME)
-        if request is None:
-            raise UsageError(f"no job {job_dir.name!r} below {job_dir.parent}")
-        return request.read_by(process)
-
     def read_by(self, process: str) -> Self:
         """The same request; errors name the process that lacks something.
 
@@ -174,10 +159,6 @@ class JobRequest(Message):
         for source in self.sources.values():
             hide_options(source, os.environ)
         return self
-
-    def write(self, job_dir: Path) -> None:
-        """Store the request in the job's folder, with any secret written in the YAML itself."""
-        write_private(job_dir / REQUEST_NAME, self.model_dump_json(indent=1))
 
     @property
     def fingerprint(self) -> str:

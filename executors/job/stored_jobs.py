@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,15 +10,14 @@ from sqlalchemy import ColumnElement, Connection
 
 from forebay.errors import UsageError
 from forebay.executors.job import job_rows
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.host import LocalHost, host_of
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.job_rows import JobRow, JobWindow
-from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobStatus
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.system.files.locks import is_held
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class StoredJob:
         return self.row.job_id
 
     @property
-    def folder(self) -> JobFolder:
-        return JobFolder(self.home.job(self.job_id))
+    def host(self) -> LocalHost:
+        """The one of this host; a job of another host cannot be asked there."""
+        return host_of(self.home)
 
     @property
     def is_here(self) -> bool:
@@ -57,7 +58,7 @@ class StoredJob:
             UsageError: when the job no longer exists.
         """
         row = self.row
-        while row.is_active and self.is_here and not is_held(self.folder.supervisor_lock):
+        while row.is_active and self.is_here and not self.host.is_held(self.job_id):
             again = database_of(self.home).read(lambda rows: job_rows.find(rows, self.job_id))
             if again is None:
                 raise _unknown(self.home, self.job_id)
@@ -69,7 +70,7 @@ class StoredJob:
     @property
     def progress(self) -> Progress | None:
         """The trainer's newest report; from another host it comes every few seconds."""
-        return read_progress(self.folder.path) if self.is_here else self.row.reported
+        return self.host.progress(self.job_id) if self.is_here else self.row.reported
 
     def generation(self, window: str) -> int | None:
         """The generation in which the job trains a window; None where it does not."""
@@ -167,3 +168,54 @@ def _selected(
 
 def _unknown(home: Home, job_id: str) -> UsageError:
     return UsageError(f"no job {job_id!r} below {home.root}: `forebay jobs ls` lists its jobs")
+
+
+# The clocks of two hosts are never compared, so each watcher of a job of another host has to watch
+# for the whole time itself.
+# A job whose heartbeat stops for this long is gone, or is refused when it wakes.
+EXPIRED_SECONDS = 30.0
+# A live job has a heartbeat within this time.
+BEATS_SECONDS = 8.0
+_LOOK_SECONDS = 0.5
+_PAUSE_SECONDS = 5.0
+
+
+class HeartbeatWatch:
+    """How long a job has shown no sign of life, for a caller that looks repeatedly.
+
+    A look long after the one before starts over: the database was away in between, and no job
+    could show a sign of life.
+    """
+
+    def __init__(self) -> None:
+        self._seen: object = None
+        self._since = self._looked_at = 0.0
+
+    def silent_seconds(self, job: StoredJob) -> float:
+        """How long its row has not changed; 0 for a job of this host or one that has ended."""
+        now, row = time.monotonic(), job.row
+        sign = (row.run_epoch, row.beats, row.state)
+        paused = now - self._looked_at > _PAUSE_SECONDS
+        if sign != self._seen or paused or job.is_here or not row.is_active:
+            self._seen, self._since = sign, now
+        self._looked_at = now
+        return now - self._since
+
+
+def is_silent(job: StoredJob, seconds: float = EXPIRED_SECONDS) -> bool:
+    """Whether a job of another host shows no sign of life; returns at the first one, or after that.
+
+    Raises:
+        InfrastructureError: when the database cannot be read.
+        UsageError: when the job no longer exists.
+    """
+    if job.is_here:
+        return False
+    watch = HeartbeatWatch()
+    silent = watch.silent_seconds(job)
+    while silent < seconds:
+        time.sleep(_LOOK_SECONDS)
+        before, silent = silent, watch.silent_seconds(stored_job(job.home, job.job_id))
+        if silent <= before:
+            return False
+    return True

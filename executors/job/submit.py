@@ -1,39 +1,26 @@
 """Submit a job, or attach to it. Nothing depends on who submitted.
 
-The submitter holds the supervisor's lock while it prepares the folder and stores the submission,
-and passes it to the process that it starts: a submitted job always has a holder, so one whose
+The submitter holds the job while it prepares and stores the submission, and passes it to the
+supervisor that it starts: a submitted job always has a holder, so one whose
 submitter was killed is seen as lost at once.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Sequence
 
-from forebay.config.role_environment import declared_variables
-from forebay.config.yaml.environment import names_of
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
-from forebay.executors.job.folder import JobFolder
-from forebay.executors.job.handle import LIVE_SECONDS, JobHandle
-from forebay.executors.job.heartbeat import is_silent
+from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.host import LIVE_SECONDS, SUPERVISOR_COMMAND, HeldJob, Started, host_of
 from forebay.executors.job.request import JobRequest
-from forebay.executors.job.stored_jobs import find_job, stored_job
+from forebay.executors.job.stored_jobs import find_job, is_silent, stored_job
 from forebay.home.database.format import record_format
 from forebay.home.database.open import database_of
-from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.system.environment import PLANNING, inherited
-from forebay.system.files.locks import FileLock, is_held
-from forebay.system.processes.parent import JOB_ID_NAME
 
-# Arguments with which an interpreter runs a supervisor.
-SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
-SUPERVISOR_COMMAND = (sys.executable, *SUPERVISOR_ARGUMENTS)
 _START_DEADLINE_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 # How often one call starts another supervisor after one that was killed before it reported.
@@ -74,7 +61,7 @@ def submit(
         if epoch is not None:
             return JobHandle(home, request.job_id, epoch)
         if time.monotonic() > deadline:
-            raise _not_started(submission.folder)
+            raise submission.not_started()
         time.sleep(_POLL_SECONDS)
 
 
@@ -96,35 +83,28 @@ class _Submission:
         self.home = home
         self.request = request
         self.run = run
-        self.folder = JobFolder(home.job(request.job_id))
+        self.host = host_of(home)
         self._killed = 0
 
     def start(self, supervisor: Sequence[str]) -> int | None:
         """The epoch; None if another process runs the job, or its supervisor was killed at once."""
-        lock = FileLock(self.folder.supervisor_lock)
         try:
-            self.folder.create()
-            if not lock.acquire(LIVE_SECONDS):
-                return None
+            with self.host.hold(self.request.job_id, LIVE_SECONDS) as held:
+                epoch = None if held is None else self._store(held)
+                if held is None or epoch is None:
+                    return None
+                process = held.start(self.request, supervisor)
         except FileNotFoundError:
             return None  # the folder of an earlier run of the job is being removed: see retention
-        try:
-            epoch = self._store(lock)
-            if epoch is None:
-                return None
-            process = _start(self.request, self.folder, supervisor, lock)
-        finally:
-            lock.release()
         if self._is_started(process):
             return epoch
         self._killed += 1
         if (process.poll() or 0) >= 0 or self._killed > _KILLED_MAX:
-            raise _not_started(self.folder)
+            raise self.not_started()
         return None
 
-    def _store(self, lock: FileLock) -> int | None:
-        """Prepare the folder and store the submission; None where another host runs the job."""
-        lock.write("")  # its last holder is gone
+    def _store(self, held: HeldJob) -> int | None:
+        """Prepare and store the submission; None where another host runs the job."""
         runtime = runtime_of(self.home)
         job = find_job(self.home, self.request.job_id)
         before = None if job is None else job.row
@@ -133,7 +113,7 @@ class _Submission:
             if job.row.is_active and not job.is_here and not is_silent(job):
                 return None
         continues = job is not None and job.row.is_active and job.is_here
-        self.folder.prepare(self.request, continues=continues)
+        held.prepare(self.request, continues=continues)
         return database_of(self.home).transact(
             lambda rows: job_changes.submit(rows, self.request, runtime, self.run, before)
         )
@@ -141,13 +121,13 @@ class _Submission:
     def join(self) -> int | None:
         """The epoch at a job that another call has started; None if none is certain to run."""
         found = find_job(self.home, self.request.job_id)
-        if found is None or (found.is_here and not self.folder.is_supervised()):
+        if found is None or (found.is_here and not self.host.is_supervised(self.request.job_id)):
             return None  # it is about to be submitted, or its supervisor is about to end
         database = database_of(self.home)
         epoch = database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
         return epoch if epoch is not None and self._is_started(None) else None
 
-    def _is_started(self, process: subprocess.Popen[bytes] | None) -> bool:
+    def _is_started(self, process: Started | None) -> bool:
         """Wait for the supervisor's first report; False when it ends without one.
 
         Raises:
@@ -162,40 +142,14 @@ class _Submission:
                 if status.started_at is None and status.error is not None:
                     raise status.error.exception()
                 return True
-            if ended and job.is_here and not is_held(self.folder.supervisor_lock):
+            if ended and job.is_here and not self.host.is_held(self.request.job_id):
                 return False
             time.sleep(_POLL_SECONDS)
         return False
 
-
-def _start(
-    request: JobRequest, folder: JobFolder, command: Sequence[str], lock: FileLock
-) -> subprocess.Popen[bytes]:
-    referred = names_of(request.pipeline) | names_of(request.sources)
-    declared = declared_variables(request.pipeline_spec().job, referred)
-    environment = {
-        **inherited(os.environ, (*PLANNING, *declared)),
-        JOB_ID_NAME: folder.job_id,
-        ENVIRONMENT_NAME: request.home,
-    }
-    where = ("--job", str(folder.path.absolute()), "--lock", str(lock.descriptor))
-    with folder.supervisor_log.open("ab") as log:
-        process = subprocess.Popen(
-            [*command, *where],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
-            pass_fds=(lock.descriptor,),
+    def not_started(self) -> InfrastructureError:
+        job_id = self.request.job_id
+        return InfrastructureError(
+            f"the supervisor of job {job_id} did not start: see supervisor.log in "
+            f"{self.host.logs(job_id)}"
         )
-    lock.leave()
-    # The submitter may run for months: the supervisor must not become a zombie below it.
-    threading.Thread(target=process.wait, name=f"reap-{folder.job_id}", daemon=True).start()
-    return process
-
-
-def _not_started(folder: JobFolder) -> InfrastructureError:
-    return InfrastructureError(
-        f"the supervisor of job {folder.job_id} did not start: see {folder.supervisor_log}"
-    )

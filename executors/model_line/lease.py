@@ -14,9 +14,8 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from forebay.errors import LineBusyError
-from forebay.executors.job.heartbeat import BEATS_SECONDS, EXPIRED_SECONDS, is_silent
 from forebay.executors.job.request import JobRequest
-from forebay.executors.job.stored_jobs import stored_job
+from forebay.executors.job.stored_jobs import BEATS_SECONDS, EXPIRED_SECONDS, is_silent, stored_job
 from forebay.executors.model_line.rows import lease_rows
 from forebay.executors.model_line.rows.lease_rows import Holder
 from forebay.home.database.open import database_of

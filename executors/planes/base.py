@@ -116,6 +116,6 @@ class Plane(Protocol):
         """
 
 
-# What an entry point of `forebay.planes` names: makes the plane of the job in a folder, for a
-# supervisor that starts no other child.
-MakePlane = Callable[[Path], Plane]
+# What an entry point of `forebay.planes` names: makes the plane of a job, for a supervisor that
+# starts no other child. It is given a name that no other job of this host has.
+MakePlane = Callable[[str], Plane]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-import zlib
 from functools import cached_property
-from pathlib import Path
 
 from forebay.config.specs.base import format_mib
 from forebay.errors import ConfigError, InfrastructureError
@@ -27,9 +25,9 @@ _NEAR = 0.9
 class LocalGroups:
     """The control groups of one job, found and made once a process is to be limited."""
 
-    def __init__(self, job_dir: Path) -> None:
-        """job_dir: its path makes names that no other job of this host has."""
-        self._name = f"{job_dir.name}:{zlib.crc32(str(job_dir.absolute()).encode()):08x}:"
+    def __init__(self, job: str) -> None:
+        """job: see `MakePlane`."""
+        self._name = f"{job}:"
         self._made: dict[str, ControlGroup] = {}
 
     @cached_property
@@ -157,14 +155,14 @@ class LocalExecution:
 class LocalPlane:
     """Starts processes with subprocess; they end with this process, however it ends."""
 
-    def __init__(self, job_dir: Path, *, adopts_orphans: bool = True) -> None:
+    def __init__(self, job: str, *, adopts_orphans: bool = True) -> None:
         """With `adopts_orphans`, all other children of this process count as orphans.
 
         Only for a process that starts children only through this plane.
         """
         self._adopts_orphans = adopts_orphans
         self._children = Children()
-        self._groups = LocalGroups(job_dir)
+        self._groups = LocalGroups(job)
         self._started: list[LocalExecution] = []
         if adopts_orphans:
             adopt_orphans()

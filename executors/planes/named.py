@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import cast
 
 from forebay.config.specs.jobs import PLANES
@@ -11,8 +10,8 @@ from forebay.errors import ConfigError
 from forebay.executors.planes.base import MakePlane, Plane
 
 
-def make_plane(name: str, job_dir: Path) -> Plane:
-    """The plane of a job.
+def make_plane(name: str, job: str) -> Plane:
+    """The plane of a job. job: see `MakePlane`.
 
     Raises:
         ConfigError: when none of this name is installed here, as may be where the job is not
@@ -28,4 +27,4 @@ def make_plane(name: str, job_dir: Path) -> Plane:
             f"job.plane: {name!r} ({found[name].value}) cannot be imported: {error}; reinstall or "
             "upgrade the package that provides it"
         ) from error
-    return make(job_dir)
+    return make(job)

@@ -13,7 +13,8 @@ from forebay.datatasks.sources.common.cautious.search import PoisonSearch
 from forebay.datatasks.sources.common.rows.chunks import place_text
 from forebay.datatasks.tasks import DataTask, ReadUnit, TaskProgress
 from forebay.errors import DataError
-from forebay.executors.poison.suspicions import ReadingMark, Suspicion, Suspicions
+from forebay.executors.job.suspicions import ReadingMark, Suspicion
+from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.trial import Trial, TrialInVainError
 from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.system.liveness import waiting
@@ -27,21 +28,19 @@ _AT_ONCE = 2
 class Examiner:
     """Knows the poisons of one window's tasks, and finds those of suspected ones."""
 
-    def __init__(
-        self, job_dir: Path, index: int, window_folder: Path, deadline_seconds: float
-    ) -> None:
-        """Suspicions and marks are in `job_dir`, poisons are kept in `window_folder`.
+    def __init__(self, link: RoleLink, window_folder: Path, deadline_seconds: float) -> None:
+        """Poisons are kept in `window_folder`.
 
         deadline_seconds: how long one part of an examination may take.
         """
-        self._job_dir, self._index = job_dir, index
-        self.suspicions = Suspicions(job_dir)
+        self._link = link
+        self.suspicions = link.suspicions
         self._record = PoisonRecord(window_folder)
         self._deadline = deadline_seconds
         self._at_once = threading.Semaphore(_AT_ONCE)
 
     def mark(self, task: DataTask) -> ReadingMark:
-        return ReadingMark(self._job_dir, self._index, task)
+        return self._link.mark(task)
 
     def poisons(
         self, task: DataTask, spec: SourceSpec, progress: TaskProgress | None, chunk_rows: int
@@ -89,9 +88,8 @@ class Examiner:
         if progress is not None:
             start = max(start, progress.position)
         _LOG.info("task %s is examined from %s on", task.task_id, tuple(start))
-        trial = Trial(
-            self._job_dir, task, chunk_rows, known, self._deadline, crashed=suspicion.crashed
-        )
+        given, crashed = self._link.arguments, suspicion.crashed
+        trial = Trial(given, task, chunk_rows, known, self._deadline, crashed=crashed)
         with closing(trial):
             try:
                 PoisonSearch(trial, 2 * chunk_rows, found, _unexplained).run(start)

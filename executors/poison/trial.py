@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -39,7 +39,7 @@ class Trial:
 
     def __init__(
         self,
-        job_dir: Path,
+        arguments: Sequence[str],
         task: DataTask,
         chunk_rows: int,
         poisons: list[Poison],
@@ -48,7 +48,9 @@ class Trial:
         crashed: bool,
         memory_bytes: int | None = None,
     ) -> None:
-        """chunk_rows: as the process that died has read it. deadline_seconds: for one answer.
+        """arguments: with these the child finds its link.
+
+        chunk_rows: as the process that died has read it. deadline_seconds: for one answer.
 
         poisons: known ones of the task: they are left out. May grow.
         crashed: whether a crash is looked for. If not, the process was killed, perhaps by the
@@ -63,7 +65,7 @@ class Trial:
         self._memory = memory_bytes or max(_GIB, free // 2)
         # Then the kernel may end a child that takes no more than it may.
         self._is_tight = free < self._memory
-        command = [sys.executable, "-P", "-m", MODULE, "--job", str(job_dir)]
+        command = [sys.executable, "-P", "-m", MODULE, *arguments]
         environment = {**os.environ, **_CHECKED_MEMORY, PARENT_PID_NAME: str(os.getpid())}
         self._child = ReadingChild("a trial reader", command, environment, self._watch)
         self._blind = False

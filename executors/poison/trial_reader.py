@@ -11,15 +11,14 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from forebay.datatasks.sources.common.cautious.read_units import Poison, read_around
 from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit, TaskProgress
 from forebay.executors.arrow_start import start_arrow
-from forebay.executors.job.request import JobRequest
+from forebay.executors.link.protocol import RoleLink
 from forebay.executors.readers import Readers
-from forebay.executors.role import role_arguments, started_by_supervisor
+from forebay.executors.role import link_of_child, started_by_supervisor
 from forebay.system.message import Message
 from forebay.system.output.process_log import set_up_logging
 from forebay.system.processes.ends import give_way_first
@@ -52,8 +51,8 @@ class TrialReply(Message):
 
 
 class TrialAnswers:
-    def __init__(self, job_dir: Path) -> None:
-        request = JobRequest.read(job_dir, "a trial reader")
+    def __init__(self, link: RoleLink) -> None:
+        request = link.request("a trial reader")
         start_arrow({spec.kind for spec in request.source_specs().values()})
         self._readers = Readers(request)
 
@@ -86,7 +85,7 @@ class TrialAnswers:
 
 def main(arguments: list[str] | None = None) -> None:
     """Answer until stdin ends, or the data executor does."""
-    job_dir: Path = role_arguments("poison.trial_reader", arguments).job
+    link = link_of_child(arguments)
     set_up_logging("trial")
     die_with_parent()
     if not started_by_supervisor():
@@ -94,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is not an answer
     give_way_first()
-    answering = TrialAnswers(job_dir)
+    answering = TrialAnswers(link)
     for line in sys.stdin.buffer:
         reply = answering.answer(TrialCall.model_validate_json(line))
         answers.write(reply.model_dump_json().encode() + b"\n")

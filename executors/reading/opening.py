@@ -24,6 +24,7 @@ from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import InfrastructureError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
+from forebay.executors.link.local import LocalLink
 from forebay.executors.planes.base import Launch
 from forebay.executors.planes.local import LocalExecution, LocalPlane
 from forebay.executors.roles.resources import Desired
@@ -31,7 +32,6 @@ from forebay.executors.roles.table import Role, roles
 from forebay.executors.supervisor.commands import RoleCommands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.executors.wire.rpc import ENDPOINT_FILE
 from forebay.home.database.base import DATABASE_NAME
 from forebay.home.database.open import close_database
 from forebay.home.paths import DEFAULT_LINE, Home
@@ -67,7 +67,7 @@ class ServingProcesses:
         """
         self._thread.start()
         deadline = time.monotonic() + START_SECONDS
-        while not (self._folder.path / ENDPOINT_FILE).is_file():
+        while not self._folder.driver_endpoint.is_file():
             self.check()
             if time.monotonic() > deadline:
                 error = InfrastructureError(f"no driver answers after {START_SECONDS:.0f} s")
@@ -86,14 +86,14 @@ class ServingProcesses:
             self._thread.join()
 
     def _run(self) -> None:
-        plane = _LonePlane(self._folder.path, adopts_orphans=False)
+        plane = _LonePlane(self._folder.name, adopts_orphans=False)
         try:
             now, job_id = datetime.now(UTC), self._request.job_id
             status = JobStatus(
                 job_id=job_id, state="running", epoch=1, submitted_at=now, started_at=now
             )
             job = self._request.pipeline_spec().job
-            commands = RoleCommands(_serving(), job, self._folder.path, _NO_LEASE)
+            commands = RoleCommands(_serving(), job, self._folder.arguments, _NO_LEASE)
             desired = Desired.declared(job, 1, _serving())
             processes = JobProcesses(self._folder, self._request, plane, commands, status, desired)
             while not self._closing.is_set():
@@ -112,7 +112,7 @@ class ServingProcesses:
         if not getattr(error, "__notes__", None):
             job = self._request.pipeline_spec().job
             for role, index in Desired.declared(job, 1, _serving()).processes:
-                log = self._folder.log_path(role, index)
+                log = self._folder.process(role, index).log
                 error.add_note("\n".join([f"{log.name} ends with:", *LogTail(log).last(LOG_LINES)]))
         return error
 
@@ -181,7 +181,8 @@ def open_reading(wanted: Windows, stack: ExitStack) -> Opened:
     processes = ServingProcesses(job, request)
     stack.callback(processes.close)
     processes.start()
-    reader = RemoteReader(job.path, layout_of(wanted), wanted.pipeline.use_names, _ATTEMPT)
+    link = LocalLink(job.path)
+    reader = RemoteReader(link, layout_of(wanted), wanted.pipeline.use_names, _ATTEMPT)
     stack.callback(reader.close)
     return Opened(plans, processes, reader)
 

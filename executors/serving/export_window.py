@@ -9,6 +9,7 @@ from forebay.config.explain import declared_columns
 from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.executors.job.request import JobRequest
+from forebay.executors.link.local import LocalLink
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
@@ -58,6 +59,6 @@ def export_window(
     archive.load(learner, link)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        progress = ProgressReporter(folder, pipeline.use_names, 0)
+        progress = ProgressReporter(LocalLink(folder), pipeline.use_names, 0)
         export = CheckedExport(request, layout, learner, progress)
         return export.store(link, chain, archive, folder)

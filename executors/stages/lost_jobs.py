@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from forebay.executors.job import job_changes
-from forebay.executors.job.handle import LIVE_SECONDS
+from forebay.executors.job.host import LIVE_SECONDS
 from forebay.executors.job.stored_jobs import StoredJob, jobs_of
 from forebay.executors.stages.target import LineTarget
 from forebay.home.database.open import database_of
-from forebay.system.files.locks import FileLock
 
 
 def end_trained_jobs(target: LineTarget) -> None:
@@ -23,13 +22,9 @@ def end_trained_jobs(target: LineTarget) -> None:
 
 
 def _end(job: StoredJob) -> None:
-    job.folder.create()
-    lock = FileLock(job.folder.supervisor_lock)
-    if not lock.acquire(LIVE_SECONDS):
-        return  # it was submitted again
-    try:
+    with job.host.hold(job.job_id, LIVE_SECONDS) as held:
+        if held is None:
+            return  # it was submitted again
         database_of(job.home).transact(
             lambda rows: job_changes.end_trained(rows, job.job_id, job.row.run_epoch)
         )
-    finally:
-        lock.release()

@@ -9,10 +9,10 @@ from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import LineBusyError, UsageError
-from forebay.executors.job.heartbeat import BEATS_SECONDS, is_silent
+from forebay.executors.job.host import SUPERVISOR_ARGUMENTS
 from forebay.executors.job.job_id import window_job_id
-from forebay.executors.job.stored_jobs import find_job
-from forebay.executors.job.submit import SUPERVISOR_ARGUMENTS, attach, submit
+from forebay.executors.job.stored_jobs import BEATS_SECONDS, find_job, is_silent
+from forebay.executors.job.submit import attach, submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.start import (

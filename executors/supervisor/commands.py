@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,12 +59,12 @@ class RoleCommands:
     """Commands of the processes of one job."""
 
     def __init__(
-        self, table: Iterable[Role], spec: JobSpec, job_dir: Path, lease_epoch: int
+        self, table: Iterable[Role], spec: JobSpec, arguments: Sequence[str], lease_epoch: int
     ) -> None:
-        """lease_epoch: for who trains the line; every change of it is checked against it."""
+        """arguments: of the job's link. lease_epoch: of the line, for who trains it."""
         self._table = {role.name: role for role in table}
         self._spec = spec
-        self._where = ("--job", str(job_dir))
+        self._where = tuple(arguments)
         self._lease = ("--lease-epoch", str(lease_epoch))
 
     def of(self, name: str, index: int) -> RoleCommand:

@@ -13,16 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from forebay.errors import BY_EXIT_CODE, ConfigError, DataError, InfrastructureError, NotReadyError
-from forebay.executors.job.folder import (
-    JobFolder,
-    failure_path,
-    pulse_path,
-    read_failure,
-    registered_path,
-)
 from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.job.suspicions import Suspicions
+from forebay.executors.link.protocol import JobLink, ProcessLink
 from forebay.executors.planes.base import Ended, EndReason, Execution, Launch, Plane, Resized, Usage
-from forebay.executors.poison.suspicions import Suspicions
 from forebay.executors.roles.resources import Desired, Resources
 from forebay.executors.roles.table import Role
 from forebay.executors.supervisor.commands import RoleCommand, RoleCommands, role_environment
@@ -40,9 +34,9 @@ _LOG = logging.getLogger(__name__)
 class ExaminedCrashes:
     """Distinguishes ends that a payload may have caused from all others."""
 
-    def __init__(self, job_dir: Path) -> None:
+    def __init__(self, suspicions: Suspicions) -> None:
         """Ends under an earlier supervisor are forgotten; the suspicions from them are kept."""
-        self._suspicions = Suspicions(job_dir)
+        self._suspicions = suspicions
         self._ends: dict[str, list[str]] = defaultdict(list)
 
     def is_examined(self, command: RoleCommand, how: Ended, *, hung: bool) -> bool:
@@ -111,6 +105,7 @@ class RoleProcess:
     """
 
     command: RoleCommand
+    link: ProcessLink
     process: SupervisedProcess[Execution]
     guard: HangGuard
     asked: Resources | None = None
@@ -140,7 +135,7 @@ class JobOutcome:
 class JobProcesses:
     def __init__(
         self,
-        folder: JobFolder,
+        link: JobLink,
         request: JobRequest,
         plane: Plane,
         commands: RoleCommands,
@@ -157,12 +152,12 @@ class JobProcesses:
         self.unmet: dict[str, str] = {}
         self.registered: set[str] = set()
         self.desired = desired
-        self._folder = folder
+        self._link = link
         self._request = request
         self._run_epoch, self._starts = status.epoch, Counter[str]()
         self._plane = plane
         self._commands = commands
-        self._crashes = ExaminedCrashes(folder.path)
+        self._crashes = ExaminedCrashes(link.suspicions)
         self._failover = request.pipeline_spec().job.failover
         self._processes: dict[str, RoleProcess] = {}
         self._acted_on = 0
@@ -174,17 +169,18 @@ class JobProcesses:
         return self._processes[command.name]
 
     def _made(self, command: RoleCommand) -> RoleProcess:
+        link = self._link.process(command.role.name, command.index)
         guard = HangGuard(
             command.name,
-            PulseFile(pulse_path(self._folder.path, command.role.name, command.index)),
+            PulseFile(link.pulse),
             command.role.deadline(self._failover.progress_deadlines).total_seconds(),
         )
         process = SupervisedProcess(
-            partial(self._start, command, guard),
+            partial(self._start, command, link, guard),
             role_policy(command.role, self._failover.restarts_max),
             ends_before=self.ends.get(command.name, 0),
         )
-        return RoleProcess(command, process, guard)
+        return RoleProcess(command, link, process, guard)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -240,9 +236,8 @@ class JobProcesses:
         """A data executor that starts again is not registered until it has told so anew."""
         before, reading = self.registered, set[str]()
         for name, one in self._processes.items():
-            role, index = one.command.role, one.command.index
-            if role.reads_payloads and one.process.running is not None:
-                is_known = name in before or registered_path(self._folder.path, index).is_file()
+            if one.command.role.reads_payloads and one.process.running is not None:
+                is_known = name in before or one.link.is_registered()
                 reading.update([name] if is_known else [])
         self.registered = reading
         return reading != before
@@ -257,7 +252,7 @@ class JobProcesses:
             return None
         if command.role.ends_job and how.exit_code == 0:
             return JobOutcome(None)
-        failure = read_failure(self._folder.path, command.role.name, command.index)
+        failure = ended.link.failure()
         if failure is not None and failure.final:
             return JobOutcome(failure)
         if self._crashes.is_examined(command, how, hung=bool(ended.guard.reason)):
@@ -323,34 +318,29 @@ class JobProcesses:
             if limits.reason != before:
                 _LOG.warning("%s: %s", name, limits.reason)
 
-    def _start(self, command: RoleCommand, guard: HangGuard) -> Execution:
+    def _start(self, command: RoleCommand, link: ProcessLink, guard: HangGuard) -> Execution:
         role, index = command.role.name, command.index
         self._starts[command.name] += 1
         arguments = command.started(self._run_epoch, self._starts[command.name])
-        log_path = self._folder.log_path(role, index)
-        # What an earlier process left must neither be taken as the reason for this one's end nor
-        # direct others to a socket where nothing listens.
-        failure_path(self._folder.path, role, index).unlink(missing_ok=True)
-        (self._folder.path / "endpoints" / f"{role}.json").unlink(missing_ok=True)
-        if command.role.reads_payloads:
-            registered_path(self._folder.path, index).unlink(missing_ok=True)
-            self.registered.discard(command.name)
+        link.forget()
+        self.registered.discard(command.name)
         self._crashes.starts(command)
-        with log_path.open("a") as log:
+        with link.log.open("a") as log:
             log.write(f"--- {command.name} starts at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
         guard.begin(time.monotonic())
-        temporary = self._folder.new_temporary(role, index)
-        environment = role_environment(os.environ, self._request, command.role, temporary)
+        environment = role_environment(
+            os.environ, self._request, command.role, link.new_temporary()
+        )
         limits = self.desired.resources[role].without_cpu
-        return self._plane.start(Launch(role, index, arguments, environment, log_path, limits))
+        return self._plane.start(Launch(role, index, arguments, environment, link.log, limits))
 
     def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:
         """What the process itself wrote, or else its exit code and its last log line."""
         command = ended.command
-        written = read_failure(self._folder.path, command.role.name, command.index)
+        written = ended.link.failure()
         if written is not None:
             return written
-        log_path = self._folder.log_path(command.role.name, command.index)
+        log_path = ended.link.log
         if ended.guard.reason:
             return ErrorReport.of(
                 InfrastructureError(

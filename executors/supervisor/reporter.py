@@ -12,10 +12,9 @@ import time
 
 from forebay.errors import DataError, ForebayError, InfrastructureError
 from forebay.executors.job import job_changes, job_rows
-from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import GONE_SECONDS
-from forebay.executors.job.progress import read_progress
 from forebay.executors.job.request import JobStatus
+from forebay.executors.link.protocol import JobLink
 from forebay.executors.roles.resources import Desired
 from forebay.home.database.open import database_of
 
@@ -29,10 +28,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class StateReporter:
-    def __init__(self, folder: JobFolder, status: JobStatus) -> None:
-        self._folder = folder
-        self._database = database_of(folder.home)
-        self._job_id, self._run_epoch = folder.job_id, status.epoch
+    def __init__(self, link: JobLink, status: JobStatus) -> None:
+        self._link = link
+        self._database = database_of(link.home)
+        self._job_id, self._run_epoch = link.job_id, status.epoch
         self._changed = threading.Condition()
         self._waiting: JobStatus | None = None
         self._poked = self._closing = False
@@ -169,7 +168,7 @@ class StateReporter:
 
     def _progress(self) -> str | None:
         try:
-            found = read_progress(self._folder.path)
+            found = self._link.progress()
         except (OSError, DataError) as error:
             _LOG.warning("the progress is not stored: %s", error)
             return None

@@ -6,16 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 from forebay.errors import DataError, InfrastructureError
-from forebay.executors.job.measures import MEASURES_NAME, Measure, ProcessMeasure, shares
-from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.measures import LINES_MAX, Measure, ProcessMeasure, Progress, shares
+from forebay.executors.link.protocol import JobLink
 from forebay.executors.planes.base import Usage
-from forebay.system.files.durable import append_lines, read_lines, write_atomically
 
 INTERVAL_SECONDS = 5.0
-LINES_MAX = 2_000
 _LOG = logging.getLogger(__name__)
 
 
@@ -27,13 +24,13 @@ class Sampler:
 
     def __init__(
         self,
-        job_dir: Path,
+        link: JobLink,
         peaks: Mapping[str, int] | None = None,
         interval_seconds: float = INTERVAL_SECONDS,
     ) -> None:
         """peaks: those that an earlier supervisor of the same run has seen."""
         self.peaks = dict(peaks or {})
-        self._job_dir = job_dir
+        self._link = link
         self._interval = interval_seconds
         self._at = time.monotonic()
         self._lines = 0
@@ -48,7 +45,7 @@ class Sampler:
         now = time.monotonic()
         seconds, self._at = now - self._at, now
         try:
-            usages, progress = look(), read_progress(self._job_dir) or Progress()
+            usages, progress = look(), self._link.progress() or Progress()
             measure = self._measure(usages, progress, seconds)
             self._store(measure)
         except (OSError, DataError, InfrastructureError) as error:
@@ -79,13 +76,10 @@ class Sampler:
         )
 
     def _store(self, measure: Measure) -> None:
-        path = self._job_dir / MEASURES_NAME
-        append_lines(path, measure.model_dump_json(exclude_none=True) + "\n")
+        self._link.measures.append(measure)
         self._lines += 1
         if self._lines >= LINES_MAX:
-            kept = read_lines(path)[::-2][::-1]
-            write_atomically(path, "".join(f"{line}\n" for line in kept))
-            self._lines, self._interval = len(kept), self._interval * 2
+            self._lines, self._interval = self._link.measures.halve(), self._interval * 2
 
 
 def _rate(before: float | None, now: float | None, seconds: float) -> float | None:

@@ -50,16 +50,16 @@ _LOG = logging.getLogger(__name__)
 class Supervisor:
     def __init__(
         self,
-        job_dir: Path,
+        job: Path,
         table: Sequence[Role],
         grace_seconds: float = STOP_GRACE_SECONDS,
         lock: int | None = None,
     ) -> None:
-        """`table`: the roles of the job. `lock`: an inherited descriptor.
+        """`job`: its folder. `table`: its roles. `lock`: an inherited descriptor.
 
         The submitter passes the lock to the process that it starts.
         """
-        self._folder = JobFolder(job_dir)
+        self._folder = JobFolder(job)
         self._table = table
         self._grace_seconds = grace_seconds
         self._descriptor = lock
@@ -98,7 +98,7 @@ class Supervisor:
         lease, status = None, row.status
         reporter = StateReporter(self._folder, status)
         try:
-            request = JobRequest.read(self._folder.path, "the supervisor")
+            request = self._folder.request("the supervisor")
             lease = take_lease(request)
             processes = self._gathered(status, request, lease.epoch, row.wanted)
         except EXPECTED as error:
@@ -121,8 +121,8 @@ class Supervisor:
             _LOG.info("ending %d processes of an earlier supervisor", len(left_over))
             kill_all(left_over)
         spec = request.pipeline_spec().job
-        commands = RoleCommands(self._table, spec, self._folder.path, lease_epoch)
-        plane = make_plane(spec.plane, self._folder.path)
+        commands = RoleCommands(self._table, spec, self._folder.arguments, lease_epoch)
+        plane = make_plane(spec.plane, self._folder.name)
         return JobProcesses(self._folder, request, plane, commands, status, desired)
 
     def _run_processes(
@@ -150,7 +150,7 @@ class Supervisor:
         self, processes: JobProcesses, status: JobStatus, reporter: StateReporter
     ) -> JobStatus:
         """Tick until the job is over; the result is the status without its last facts."""
-        sampler = Sampler(self._folder.path, status.peaks)
+        sampler = Sampler(self._folder, status.peaks)
         while True:
             processes.want(reporter.desired)
             if sampler.is_due():
@@ -187,8 +187,7 @@ class Supervisor:
         )
         _LOG.info("the job is over: %s", end.state)
         try:
-            self._folder.remove_temporary()
-            self._folder.remove_sockets()
+            self._folder.close()
         except InfrastructureError as error:  # worthless, they go with the job's folder
             _LOG.warning("sockets of the job's processes were not removed: %s", error)
         if not reporter.finish(end, _STOPPED_SECONDS if self._terminated else None):
@@ -228,6 +227,6 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    job_dir, lock = supervisor_arguments(arguments)
+    job, lock = supervisor_arguments(arguments)
     set_up_logging(SUPERVISOR)
-    raise SystemExit(Supervisor(job_dir, roles(), lock=lock).run())
+    raise SystemExit(Supervisor(job, roles(), lock=lock).run())

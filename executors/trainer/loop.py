@@ -18,6 +18,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.retention.collect import collect_after
+from forebay.executors.role import Given
 from forebay.executors.trainer.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, RemoteReader, Silence
@@ -42,16 +43,14 @@ class WindowTrainer:
 
     def __init__(
         self,
-        job_dir: Path,
+        given: Given,
         request: JobRequest,
         layout: FeatureLayout,
         make_learner: Callable[[], Learner],
-        attempt: int,
-        lease_epoch: int | None,
     ) -> None:
-        """make_learner: called again if rows have to be judged. The numbers: as in `train`."""
+        """make_learner: called again if rows have to be judged."""
         self._request = request
-        parts = _parts_of(job_dir, request, layout, make_learner, attempt, lease_epoch)
+        parts = _parts_of(given, request, layout, make_learner)
         self._parts = parts
         self._export = CheckedExport(request, layout, parts.learner, parts.progress)
         self._opener = WindowOpener(parts)
@@ -143,18 +142,13 @@ class WindowTrainer:
 
 
 def _parts_of(
-    job_dir: Path,
-    request: JobRequest,
-    layout: FeatureLayout,
-    make_learner: Callable[[], Learner],
-    attempt: int,
-    lease_epoch: int | None,
+    given: Given, request: JobRequest, layout: FeatureLayout, make_learner: Callable[[], Learner]
 ) -> TrainerParts:
     pipeline, sources = request.pipeline_spec(), request.source_specs()
     home = Home(Path(request.home))
     learner = make_learner()
     fingerprint = model_fingerprint_of(pipeline, sources)
-    chain = ModelChain(home, pipeline.name, request.line, lease_epoch)
+    chain = ModelChain(home, pipeline.name, request.line, given.lease_epoch)
     archive = WindowArchive(store_of(home), pipeline.name, request.line)
     joins = bool(joined_labels(pipeline)) and len(learner.paradigms) > 0
     kept = pipeline.job.checkpoints_kept
@@ -167,8 +161,8 @@ def _parts_of(
         model=LoadedModel(learner, chain, archive, fingerprint, kept),
         ledger=Ledger(home, pipeline.name, request.line),
         chain=chain,
-        reader=RemoteReader(job_dir, layout, pipeline.use_names, attempt),
-        progress=ProgressReporter(job_dir, pipeline.use_names, len(request.windows)),
+        reader=RemoteReader(given.link, layout, pipeline.use_names, given.attempt),
+        progress=ProgressReporter(given.link, pipeline.use_names, len(request.windows)),
         archive=archive,
         copier=SealCopier(chain, archive, fingerprint),
         join=LabelJoins(chain, pipeline, sources) if joins else None,

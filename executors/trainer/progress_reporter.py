@@ -1,22 +1,19 @@
-"""What a trainer reports while it runs: progress.json and seconds per phase."""
+"""What a trainer reports while it runs: counts, and seconds per phase."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 
-from forebay.executors.job.folder import PROGRESS_NAME
-from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import WindowRequest
+from forebay.executors.link.protocol import RoleLink
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.steps import Counts
-from forebay.system.files.durable import write_atomically
 from forebay.system.liveness import doing
 
 WRITE_EVERY_SECONDS = 0.2
@@ -28,10 +25,10 @@ _HOUR_SECONDS = 3600.0
 class ProgressReporter:
     """Collects counts and phase times; writes them a few times a second."""
 
-    def __init__(self, job_dir: Path, source_names: list[str], windows_total: int) -> None:
+    def __init__(self, link: RoleLink, source_names: list[str], windows_total: int) -> None:
         """Phase times of an earlier trainer of the same job are added to."""
-        earlier = read_progress(job_dir)
-        self._path = job_dir / PROGRESS_NAME
+        earlier = link.reported()
+        self._link = link
         self._names = source_names
         self._rows = np.zeros(len(source_names), dtype=np.int64)
         self._phases: dict[str, float] = dict(earlier.phases_seconds) if earlier else {}
@@ -107,5 +104,4 @@ class ProgressReporter:
             "rows_per_second": round(self._rate, 1),
             "phases_seconds": {name: round(value, 3) for name, value in self._phases.items()},
         }
-        report = self._report.model_copy(update=latest)
-        write_atomically(self._path, json.dumps(report.model_dump()))
+        self._link.report(self._report.model_copy(update=latest))

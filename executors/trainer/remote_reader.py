@@ -11,14 +11,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 from forebay.config.specs.datasets import source_of
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import DataError, ForebayError, InfrastructureError, NotKnownError
-from forebay.executors.job.request import JobRequest
+from forebay.executors.link.protocol import RoleLink
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.wire.flight import FlightStream, open_stream
 from forebay.executors.wire.messages import (
@@ -82,13 +81,13 @@ class RemoteReader:
     """Takes minibatches from data executors, window by window. Used from one thread."""
 
     def __init__(
-        self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str], attempt: int
+        self, link: RoleLink, layout: FeatureLayout, source_names: Sequence[str], attempt: int
     ) -> None:
         """attempt: the process's number; the driver refuses readers with lower ones from now on."""
-        request = JobRequest.read(job_dir, "the trainer")
+        request = link.request("the trainer")
         pipeline, specs = request.pipeline_spec(), request.source_specs()
         job = pipeline.job
-        self._job_dir, self._pipeline = job_dir, pipeline.name
+        self._link, self._pipeline = link, pipeline.name
         self._layout = layout
         self._credits = job.buffers.credits
         self._dead_rows_max = {
@@ -97,7 +96,7 @@ class RemoteReader:
             if (most := specs[source_of(name)].dead_letter_rows_max) is not None
         }
         self._patience = patience_seconds(job)
-        self._client = DriverClient(job_dir, self._patience)
+        self._client = DriverClient(link, self._patience)
         self._changed = threading.Condition()
         self._opening = threading.Lock()  # one `open` call at a time
         self._session: _Session | None = None
@@ -362,7 +361,7 @@ class RemoteReader:
 
     def _receive_from(self, session: _Session, serving: Serving) -> None:
         try:
-            stream = open_stream(self._job_dir, serving.address, serving.epoch)
+            stream = open_stream(self._link, serving.address, serving.epoch)
             with self._changed:
                 wanted = session.inbox.is_open(serving.epoch)
                 if wanted:

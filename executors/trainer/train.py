@@ -14,9 +14,8 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import GONE_SECONDS
-from forebay.executors.job.request import JobRequest
 from forebay.executors.retention.home_garbage import remove_spent_folders
-from forebay.executors.role import end_at_once, role_arguments, role_exit, start_role
+from forebay.executors.role import Given, end_at_once, role_process
 from forebay.executors.roles.table import TRAINER
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database.base import PATIENCE
@@ -29,20 +28,17 @@ from forebay.system.memory import available_bytes
 
 
 def main(arguments: list[str] | None = None) -> None:
-    given = role_arguments(TRAINER.name, arguments, "index", "attempt", "lease-epoch")
-    job_dir: Path = given.job
-    start_role(TRAINER.name, 0, job_dir)
-    start_arrow()
-    # It waits for the database, with what it has trained, for as long as its supervisor does.
-    PATIENCE.seconds = GONE_SECONDS
-    with role_exit(TRAINER.name, 0, job_dir):
-        train(job_dir, given.attempt, given.lease_epoch)
+    with role_process(TRAINER, arguments) as given:
+        # It waits for the database, with what it has trained, for as long as its supervisor does.
+        PATIENCE.seconds = GONE_SECONDS
+        run(given)
     end_at_once()
 
 
-def train(job_dir: Path, attempt: int, lease_epoch: int) -> None:
-    """In a process that is set up. attempt: see `RemoteReader`. lease_epoch: see `ModelChain`."""
-    request = JobRequest.read(job_dir, "the trainer")
+def run(given: Given) -> None:
+    """In a process that is set up."""
+    start_arrow()
+    request = given.link.request("the trainer")
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
     layout = FeatureLayout.of(pipeline.dataset, columns)
@@ -54,7 +50,7 @@ def train(job_dir: Path, attempt: int, lease_epoch: int) -> None:
             return make_learner(pipeline, columns, sources, threads)
 
     remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
-    trainer = WindowTrainer(job_dir, request, layout, make, attempt, lease_epoch)
+    trainer = WindowTrainer(given, request, layout, make)
     try:
         for position, window in enumerate(request.windows):
             trainer.train(window, position)

@@ -6,22 +6,21 @@ import logging
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import flight
 
 from forebay.errors import InfrastructureError
+from forebay.executors.link.protocol import RoleLink
+from forebay.executors.link.tokens import HEADER, bearer
 from forebay.executors.wire.messages import CreditNote, FrameHead, StreamCall
-from forebay.executors.wire.sockets import dial
-from forebay.executors.wire.tokens import HEADER, bearer
 
 _OPTIONS = [("grpc.use_local_subchannel_pool", 1)]  # nothing is shared with earlier connections
 _BROKEN = (flight.FlightError, pa.ArrowException, OSError)
 _LOG = logging.getLogger(__name__)
 
 
-def open_stream(job_dir: Path, address: str, epoch: int) -> FlightStream:
+def open_stream(link: RoleLink, address: str, epoch: int) -> FlightStream:
     """Open the stream of an epoch, which the executor may reach a moment later.
 
     Raises:
@@ -30,7 +29,7 @@ def open_stream(job_dir: Path, address: str, epoch: int) -> FlightStream:
     call = StreamCall(epoch=epoch).model_dump_json().encode()
     try:
         with ExitStack() as opened:
-            socket = dial(job_dir, address)
+            socket = link.dial(address)
             opened.callback(socket.close)
             client = flight.FlightClient(socket.flight_location, generic_options=_OPTIONS)
             opened.callback(client.close)

@@ -22,13 +22,6 @@ class Done(Message):
     """The answer to a call that has nothing to return."""
 
 
-class Endpoint(Message):
-    """endpoints/driver.json: where the driver listens, and its incarnation."""
-
-    address: str
-    incarnation: int
-
-
 # Data executor -> driver ---------------------------------------------------------------------
 
 

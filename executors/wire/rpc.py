@@ -1,7 +1,7 @@
 """Control calls: grpcio with JSON messages, the driver's token on each, a deadline on each.
 
 Every call may be repeated: a caller that got no answer sends the same message again, to
-whichever driver `endpoints/driver.json` then names. A call without the token is refused before a
+whichever driver there then is. A call without the token is refused before a
 byte of its message is read.
 """
 
@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
@@ -19,9 +18,8 @@ from pydantic import ValidationError
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.executors.wire.messages import Endpoint
-from forebay.executors.wire.sockets import JobSocket, dial, listen
-from forebay.executors.wire.tokens import HEADER, bearer, is_allowed
+from forebay.executors.link.protocol import Address, RoleLink
+from forebay.executors.link.tokens import HEADER, bearer, is_allowed
 from forebay.system.liveness import waiting
 from forebay.system.message import Message
 from forebay.system.output.error_report import ErrorReport
@@ -66,7 +64,6 @@ def server_options(threads: int) -> Options:
 
 
 SERVICE = "forebay.DataTaskService"
-ENDPOINT_FILE = Path("endpoints") / "driver.json"
 # A driver that is restarted answers again well within this many heartbeat timeouts.
 PATIENCE_TIMEOUTS = 6
 _MESSAGE_LONGEST = 2000  # gRPC carries error details in a header of at most 8 kB
@@ -109,13 +106,13 @@ class _TokenCheck(grpc.ServerInterceptor):
 
 
 class RpcServer:
-    def __init__(self, job_dir: Path, role: str, methods: Methods, threads: int) -> None:
+    def __init__(self, link: RoleLink, methods: Methods, threads: int) -> None:
         """Bind; `threads` bounds the calls that wait at the same time.
 
         Raises:
-            InfrastructureError: when the job's folder cannot hold the socket.
+            InfrastructureError: when nobody could listen there.
         """
-        self._socket = listen(job_dir, role, 0)
+        self._socket = link.listen()
         self._server = grpc.server(
             ThreadPoolExecutor(threads, thread_name_prefix="rpc"),
             interceptors=[_TokenCheck(self._socket.token)],
@@ -172,7 +169,7 @@ def patience_seconds(job: JobSpec) -> float:
 class _Connection:
     """A channel to one driver, with the token that each call shows."""
 
-    def __init__(self, socket: JobSocket) -> None:
+    def __init__(self, socket: Address) -> None:
         self._socket = socket
         self._metadata = ((HEADER, bearer(socket.token)),)
         self._channel = grpc.insecure_channel(socket.grpc_target, CLIENT_OPTIONS)
@@ -194,9 +191,9 @@ class _Connection:
 class DriverClient:
     """Calls the driver of a job, wherever it now listens."""
 
-    def __init__(self, job_dir: Path, patience_seconds: float) -> None:
+    def __init__(self, link: RoleLink, patience_seconds: float) -> None:
         """`patience_seconds` bounds how long a call is repeated while no driver answers."""
-        self._job_dir = job_dir
+        self._link = link
         self._patience = patience_seconds
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -234,8 +231,10 @@ class DriverClient:
             except _ChannelClosedError:
                 trouble = "another call lost the driver"
                 self._forget(connection)
-            except (OSError, ValidationError) as error:
-                trouble = f"{ENDPOINT_FILE.name}: {error}"
+            except OSError as error:
+                trouble = f"no driver is known: {error}"
+            except ValidationError as error:
+                trouble = f"its answer cannot be understood: {error}"
             # Anything longer means that this process was stopped; no driver could answer it then.
             left -= min(time.monotonic() - began, timeout) + pause
             if left < 0 or self._closed.wait(pause):
@@ -254,9 +253,7 @@ class DriverClient:
     def _connected(self) -> _Connection:
         with self._lock:
             if self._connection is None:
-                text = (self._job_dir / ENDPOINT_FILE).read_text()
-                address = Endpoint.model_validate_json(text).address
-                self._connection = _Connection(dial(self._job_dir, address))
+                self._connection = _Connection(self._link.driver())
             return self._connection
 
     def _forget(self, connection: _Connection) -> None:

@@ -17,7 +17,7 @@ from forebay.embedded.ports import LOOPBACK
 from forebay.embedded.postgres.account import OWN, SHARED, SHARED_REMEDY, is_made_later
 from forebay.embedded.postgres.place import Place, database_place, nearest_folder
 from forebay.errors import ConfigError, ForebayError
-from forebay.executors.wire.sockets import sockets_problem
+from forebay.executors.link.sockets import sockets_problem
 from forebay.home.privacy import exposed, mode_text, require_own
 from forebay.home.store.base import STORE_NAME
 from forebay.system.extras import missing_modules

@@ -3,8 +3,8 @@
 Test one from another package like this:
 
     class TestBatchSystem(PlaneSuite):
-        def make(self, job_dir: Path) -> Plane:
-            return BatchSystemPlane(job_dir)
+        def make(self, job: str) -> Plane:
+            return BatchSystemPlane(job)
 
 A plane that can limit memory or CPU here is held to it; one that cannot has to say why.
 """
@@ -45,12 +45,12 @@ SPINS = "print('spins', flush=True)\nwhile True: pass"
 
 class PlaneSuite(ABC):
     @abstractmethod
-    def make(self, job_dir: Path) -> Plane:
-        """A plane of a job in this folder, in a process that has other children too."""
+    def make(self, job: str) -> Plane:
+        """A plane of a job of this name, in a process that has other children too."""
 
     @pytest.fixture
     def plane(self, tmp_path: Path) -> Iterator[Plane]:
-        plane = self.make(tmp_path)
+        plane = self.make(f"job:{tmp_path.name}")
         yield plane
         plane.stop(0)
 

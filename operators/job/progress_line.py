@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 from heapq import nlargest
 
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob
 

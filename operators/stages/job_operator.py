@@ -101,7 +101,7 @@ class JobOperator(StageOperator):
         self.cancel()
 
     def logs(self, handle: JobHandle) -> str:
-        return str(handle.folder.path / "logs")
+        return str(handle.logs)
 
     def _submit(
         self, request: StageRequest, claim: str, previous: PreviousRun, *, again: bool

@@ -9,6 +9,7 @@ from airflow.sdk import Context
 
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.host import host_of
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
@@ -161,7 +162,7 @@ class TrainingExecutorsOperator(JobOperator):
     ) -> dict[str, Any]:
         if attempt.resubmitted >= RESUBMISSIONS_MAX:
             raise InfrastructureError(
-                f"logs: {self.home.job(status.job_id) / 'logs'}\n"
+                f"logs: {host_of(self.home).logs(status.job_id)}\n"
                 f"job {status.job_id} is {status.state} again, although this task has resubmitted "
                 f"it {attempt.resubmitted} times: see its logs, then clear this task"
             )

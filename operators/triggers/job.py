@@ -12,13 +12,11 @@ from sqlalchemy import Connection
 from forebay.errors import ForebayError
 from forebay.executors.job import job_rows
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.heartbeat import EXPIRED_SECONDS, HeartbeatWatch
-from forebay.executors.job.stored_jobs import StoredJob
+from forebay.executors.job.stored_jobs import EXPIRED_SECONDS, HeartbeatWatch, StoredJob
 from forebay.home.paths import Home
 from forebay.operators.job.job_end import cancel_job, not_cancelled
 from forebay.operators.job.progress_line import ProgressLines
 from forebay.operators.triggers.poll import News, PolledTrigger
-from forebay.system.files.locks import is_held
 from forebay.system.output.redaction import redacted
 
 # Airflow ends a trigger's `on_kill` silently after 30 s.
@@ -75,7 +73,7 @@ class JobTrigger(PolledTrigger[str, StoredJob]):
         if self._heartbeat.silent_seconds(job) >= EXPIRED_SECONDS:
             return True
         before = self._without_supervisor
-        supervised = not job.is_here or is_held(job.folder.supervisor_lock)
+        supervised = not job.is_here or job.host.is_held(job.job_id)
         self._without_supervisor = "" if supervised else job.row.document
         return before != "" and before == self._without_supervisor
 

@@ -18,7 +18,7 @@ from support.task_tables import record_tasks
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import ListingHead
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.model_line.link import StoredSeal

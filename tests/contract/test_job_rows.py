@@ -23,8 +23,8 @@ from forebay.executors.job import job_changes
 from forebay.executors.job import submit as submit_module
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.heartbeat import is_silent
-from forebay.executors.job.stored_jobs import jobs_of, jobs_owned, stored_job
+from forebay.executors.job.host import LocalJob
+from forebay.executors.job.stored_jobs import is_silent, jobs_of, jobs_owned, stored_job
 from forebay.executors.job.submit import attach, submit
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
@@ -69,9 +69,9 @@ def dies_at(step: str, root: str) -> None:
     elif step == "folder":
         JobFolder.prepare = then_dies(JobFolder.prepare)  # type: ignore[method-assign]
     elif step == "row":
-        submit_module._start = die  # type: ignore[assignment]
+        LocalJob.start = die  # type: ignore[method-assign,assignment]
     else:
-        submit_module._start = then_dies(submit_module._start)
+        LocalJob.start = then_dies(LocalJob.start)  # type: ignore[method-assign]
     submit_it(root)
 
 

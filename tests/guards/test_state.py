@@ -21,7 +21,7 @@ ROOMS = (
     "executors/supervisor",
     "executors/trainer",
     "executors/window_files",
-    "executors/wire",
+    "executors/link",
 )
 # Modules that look after such folders, from outside of these rooms.
 MODULES = (
@@ -30,7 +30,6 @@ MODULES = (
     "executors/model_line/start.py",  # looks for the identity in a stored checkpoint
     "executors/retention/job_folders.py",
     "executors/retention/home_garbage.py",
-    "executors/stages/lost_jobs.py",
     "mixture/kernels/library.py",  # its own sources, which the machine code is made of
 )
 

@@ -21,6 +21,7 @@ from support.toy_roles.jobs import eventually
 from forebay.errors import DataError, FencedError, ForebayError, InfrastructureError
 from forebay.executors.data_executor.executor import DataExecutor
 from forebay.executors.driver.driver import Driver
+from forebay.executors.link.local import LocalLink
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.window_files.dead_letters import read_letters
 from forebay.system.liveness import Activity, ActivityAges, activities
@@ -243,9 +244,9 @@ def test_too_many_dead_letters_end_the_window(tmp_path: Path) -> None:
 @contextmanager
 def served_here(path: DataPath) -> Iterator[None]:
     """Driver and data executor in this process, so that their activities are seen."""
-    driver = Driver(path.job_dir, path.attempt("driver-0"))
+    driver = Driver(LocalLink(path.job_dir, "driver"), path.attempt("driver-0"))
     driver.start()
-    executor = DataExecutor(path.job_dir, 0, 1)
+    executor = DataExecutor(LocalLink(path.job_dir, "data"), 1)
 
     def run() -> None:
         with suppress(ForebayError), Activity("data"):

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from sqlalchemy import Connection
+from support.jobs import folder_of
 from support.planted import CERTIFICATES, CONNECTION, DECLARED, PLANTED, STORAGE_KEY, planted_in
 from support.postgres_server import PostgresServer
 from support.there import there
@@ -29,12 +30,12 @@ from forebay.errors import (
     UsageError,
 )
 from forebay.executors.job import job_changes
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.progress import read_progress
-from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
+from forebay.executors.job.request import JobStatus, WindowRequest
 from forebay.executors.job.submit import attach, submit
+from forebay.executors.link.sockets import listen
 from forebay.executors.supervisor.reporter import BEAT_SECONDS
-from forebay.executors.wire.sockets import listen
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.system.output.error_report import ErrorReport
@@ -65,7 +66,7 @@ def test_a_trainer_that_ends_well_ends_the_job(jobs: ToyJobs, tmp_path: Path) ->
         lambda: set(handle.status().pids) == {"supervisor", "driver-0", "data-0", "trainer-0"}
     )
     assert status.state == "running"
-    (handle.folder.path / "progress.json").write_text('{"step": 7}')
+    (folder_of(handle).path / "progress.json").write_text('{"step": 7}')
     (tmp_path / "done").touch()
     status = handle.wait(20)
     assert (status.state, status.error, status.pids) == ("succeeded", None, {})
@@ -76,9 +77,9 @@ def test_a_trainer_that_ends_well_ends_the_job(jobs: ToyJobs, tmp_path: Path) ->
     seconds = (there(status.ended_at) - status.submitted_at).total_seconds()
     # Each of the supervisor's transactions counts as one beat; the third is the submission.
     assert 2 <= handle.look().row.beats <= 2 + seconds / BEAT_SECONDS
-    assert read_progress(handle.folder.path) is not None
+    assert JobFolder(folder_of(handle).path).progress() is not None
     jobs.submit()
-    assert read_progress(handle.folder.path) is None, "the next job has its own"
+    assert JobFolder(folder_of(handle).path).progress() is None, "the next job has its own"
 
 
 @pytest.mark.guarantee("`forebay run` itself dies", "nothing; the job continues")
@@ -151,7 +152,7 @@ def test_the_supervisor_refuses_an_older_epoch_itself(jobs: ToyJobs) -> None:
     eventually(lambda: handle.look().row.cancel_epoch is None)
     status = jobs.serving(handle)
     assert (status.state, status.cancelled_by) == ("running", None)
-    log = handle.folder.supervisor_log
+    log = folder_of(handle).supervisor_log
     # It is written after the answer was taken: the answer shows first.
     eventually(lambda: "cancel by epoch 1: refused" in log.read_text())
 
@@ -313,16 +314,16 @@ def test_a_job_of_another_line_is_never_replaced(jobs: ToyJobs) -> None:
         first.cancel()
         first.wait(20)  # it has ended the second time
     assert first.look().row.epoch == 1
-    assert JobRequest.read(first.folder.path) == request
+    assert JobFolder(folder_of(first).path).request() == request
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_no_socket_outlives_the_job(jobs: ToyJobs, killed: bool) -> None:
     handle = jobs.submit()
     status = jobs.serving(handle)
-    made = listen(handle.folder.path, "driver", 0)
+    made = listen(folder_of(handle).sockets, "driver", 0)
     made.close()
-    assert len(list((handle.folder.path / "sockets").iterdir())) == 1, "a token"
+    assert len(list(folder_of(handle).sockets.iterdir())) == 1, "a token"
     if killed:
         os.kill(status.pids["supervisor"], signal.SIGKILL)
         handle.wait(20)
@@ -331,7 +332,7 @@ def test_no_socket_outlives_the_job(jobs: ToyJobs, killed: bool) -> None:
     else:
         handle.cancel()
         handle.wait(20)
-    assert list((handle.folder.path / "sockets").iterdir()) == []
+    assert list(folder_of(handle).sockets.iterdir()) == []
 
 
 def test_each_process_inherits_what_its_role_needs(
@@ -353,7 +354,7 @@ def test_every_process_is_marked_private_and_no_zombie_of_the_submitter(jobs: To
     handle = jobs.submit()
     assert handle.wait(0.2).state == "running", "a wait has a deadline"
     status = jobs.serving(handle)
-    folder = handle.folder.path
+    folder = folder_of(handle).path
     assert stat.S_IMODE((folder / "job.json").stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {process.environ()["FOREBAY_JOB_ID"] for process in jobs.processes()} == {"j1"}

@@ -11,13 +11,12 @@ import psutil
 import pytest
 from pydantic import ValidationError
 from sqlalchemy import update
+from support.jobs import folder_of
 from support.toy_roles.jobs import SUPERVISOR, ToyJobs, eventually
 
 from forebay.cli import run
 from forebay.errors import ConfigError, InfrastructureError, UsageError
-from forebay.executors.job.folder import registered_path
 from forebay.executors.job.handle import JobHandle, resize
-from forebay.executors.job.measures import newest_measure
 from forebay.executors.job.submit import submit
 from forebay.executors.roles.resources import Resources
 from forebay.home.database.open import database_of
@@ -171,7 +170,7 @@ def test_a_damaged_row_ends_the_job_and_nobody_runs_on(
         lambda rows: rows.execute(update(table).values(desired=text)) and None
     )
     eventually(lambda: not jobs.processes())
-    log = (handle.folder.path / "logs" / "supervisor.log").read_text()
+    log = (folder_of(handle).path / "logs" / "supervisor.log").read_text()
     assert "the database has a damaged row (what is wanted of job j1)" in log
 
 
@@ -206,7 +205,7 @@ def test_who_is_registered_is_told_by_the_row(jobs: ToyJobs) -> None:
     jobs.serving(handle, "data-0", "data-1")
     assert handle.status().registered == 0  # toys register nowhere
     for index in (0, 1):
-        registered_path(handle.folder.path, index).write_text("unix:here")
+        folder_of(handle).process("data", index).registered("unix:here")
     eventually(lambda: handle.status().registered == 2)
     os.kill(handle.status().pids["data-1"], signal.SIGKILL)
     eventually(lambda: handle.status().registered == 1)
@@ -221,7 +220,7 @@ def test_the_command_line(
     jobs.serving(handle)
     assert run(["jobs", "top", "ads"]) == 0
     assert capsys.readouterr().out == "job j1: nothing is measured yet\n"
-    eventually(lambda: newest_measure(handle.folder.path))
+    eventually(folder_of(handle).measures.newest)
     assert run(["jobs", "top", "ads"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("job         j1, running: the ")

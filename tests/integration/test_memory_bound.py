@@ -22,6 +22,7 @@ from support.projects import FIRST_DAY, ads_pipeline, clicks_source, rows_of_day
 from forebay.datatasks.sources.log.writer import LogWriter
 from forebay.errors import ForebayError
 from forebay.executors.data_executor.executor import DataExecutor
+from forebay.executors.link.local import LocalLink
 from forebay.mixture.features.encode import Encoded, Encoder
 
 PARTITIONS = 64
@@ -78,7 +79,7 @@ def executor_here(path: DataPath) -> Iterator[None]:
     """A data executor in this process, and its driver in another."""
     path.start("driver")
     path.status()
-    executor = DataExecutor(path.job_dir, 0, 1)
+    executor = DataExecutor(LocalLink(path.job_dir, "data"), 1)
 
     def run() -> None:
         with suppress(ForebayError):

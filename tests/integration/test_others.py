@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from support.jobs import folder_of
 from support.others_plane import OthersPlane
 from support.toy_roles.jobs import TESTS, ToyJobs, eventually
 
@@ -27,8 +28,8 @@ cache = support.others_role:CACHE
 
 
 class TestOthersPlane(PlaneSuite):
-    def make(self, job_dir: Path) -> Plane:
-        return OthersPlane(job_dir)
+    def make(self, job: str) -> Plane:
+        return OthersPlane(job)
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def package(folder: Path, points: str) -> None:
 def test_a_job_runs_on_their_plane_with_their_role(installed: ToyJobs) -> None:
     handle = installed.submit(plane="others", roles={"trainer": {"memory": "1GiB"}})
     status = installed.serving(handle, "driver-0", "data-0", "trainer-0", "cache-0")
-    assert (handle.folder.path / "others-plane").exists()
+    assert (folder_of(handle).logs / "others-plane").exists()
     eventually(lambda: handle.status().unmet == {"trainer-0": "this plane has no limits"})
     os.kill(status.pids["cache-0"], signal.SIGKILL)
     eventually(lambda: handle.status().restarts.get("cache") == 1)
@@ -61,7 +62,7 @@ def test_what_is_not_installed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="no plane 'clouds' is installed, but local"):
         JobSpec.model_validate({"plane": "clouds"})
     with pytest.raises(ConfigError, match="'clouds' is not installed here, but local"):
-        make_plane("clouds", tmp_path)
+        make_plane("clouds", "job")
 
 
 @pytest.mark.parametrize(
@@ -88,4 +89,4 @@ def test_an_entry_point_that_is_no_role_of_its_own(
         roles()
     if "imported" in says:
         with pytest.raises(ConfigError, match=rf"job.plane: 'x' .* {says}"):
-            make_plane("x", tmp_path)
+            make_plane("x", "job")

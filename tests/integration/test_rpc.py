@@ -19,10 +19,10 @@ from support.there import there
 from forebay.datatasks.tasks import DataTask, Position, TaskProgress
 from forebay.errors import ConfigError, DataError, FencedError, InfrastructureError, NotKnownError
 from forebay.executors.driver.offset_commits import SealCommitter
+from forebay.executors.link.local import LocalLink
 from forebay.executors.wire import rpc as limits
 from forebay.executors.wire.messages import (
     Done,
-    Endpoint,
     LeaseCall,
     LeaseReply,
     Opened,
@@ -35,8 +35,7 @@ from forebay.executors.wire.messages import (
     StatusCall,
     TrainerBeat,
 )
-from forebay.executors.wire.rpc import ENDPOINT_FILE, DriverClient, RpcServer
-from forebay.system.files.durable import write_atomically
+from forebay.executors.wire.rpc import DriverClient, RpcServer
 
 
 def done(*_: object) -> Done:
@@ -44,10 +43,11 @@ def done(*_: object) -> Done:
 
 
 def serve(folder: Path, handler: Any = done) -> RpcServer:
-    server = RpcServer(folder, "driver", {"status": (StatusCall, handler)}, 4)
+    link = LocalLink(folder, "driver")
+    (folder / "endpoints").mkdir(exist_ok=True)
+    server = RpcServer(link, {"status": (StatusCall, handler)}, 4)
     server.start()
-    endpoint = Endpoint(address=server.address, incarnation=1)
-    write_atomically(folder / ENDPOINT_FILE, endpoint.model_dump_json())
+    link.serve(server.address)
     return server
 
 
@@ -62,7 +62,7 @@ def served(folder: Path, handler: Any = done) -> Iterator[None]:
 
 def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
     started: list[RpcServer] = []
-    with closing(DriverClient(tmp_path, 10.0)) as client:
+    with closing(DriverClient(LocalLink(tmp_path), 10.0)) as client:
         with served(tmp_path):
             assert client.call("status", StatusCall(), Done) == Done()
         threading.Timer(0.4, lambda: started.append(serve(tmp_path))).start()
@@ -71,7 +71,7 @@ def test_a_call_finds_the_driver_again_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_call_goes_on_when_another_thread_closed_the_channel(tmp_path: Path) -> None:
-    with served(tmp_path), closing(DriverClient(tmp_path, 10.0)) as client:
+    with served(tmp_path), closing(DriverClient(LocalLink(tmp_path), 10.0)) as client:
         assert client.call("status", StatusCall(), Done) == Done()
         # As by a call that failed after this one looked for the channel.
         there(client._connection).close()
@@ -88,7 +88,7 @@ def test_a_wait_that_another_thread_ended_uses_up_no_patience(tmp_path: Path) ->
             is_over.wait(20)
         return Done()
 
-    with served(tmp_path, answer), closing(DriverClient(tmp_path, 0.5)) as client:
+    with served(tmp_path, answer), closing(DriverClient(LocalLink(tmp_path), 0.5)) as client:
         threading.Timer(1.0, lambda: there(client._connection).close()).start()
         assert client.call("status", StatusCall(), Done, timeout=30.0) == Done()
         assert len(calls) == 2
@@ -96,7 +96,7 @@ def test_a_wait_that_another_thread_ended_uses_up_no_patience(tmp_path: Path) ->
 
 
 def test_a_call_gives_up_when_its_patience_is_over(tmp_path: Path) -> None:
-    client = DriverClient(tmp_path, 0.3)
+    client = DriverClient(LocalLink(tmp_path), 0.3)
     started = time.monotonic()
     with pytest.raises(InfrastructureError, match="did not answer status"):
         client.call("status", StatusCall(), Done)
@@ -116,7 +116,7 @@ def test_refusals_arrive_in_their_class_and_are_not_repeated(tmp_path: Path) -> 
         calls.append(call)
         raise DataError("row 7 is bad " + "x" * 10_000)
 
-    with served(tmp_path, refuse), closing(DriverClient(tmp_path, 5.0)) as client:
+    with served(tmp_path, refuse), closing(DriverClient(LocalLink(tmp_path), 5.0)) as client:
         with pytest.raises(DataError, match="row 7 is bad"):
             client.call("status", StatusCall(), Done)
         assert len(calls) == 1
@@ -126,7 +126,7 @@ def test_a_connection_that_was_closed_for_its_silence_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "_IDLE_SECONDS", 1)
-    with served(tmp_path), closing(DriverClient(tmp_path, 5.0)) as client:
+    with served(tmp_path), closing(DriverClient(LocalLink(tmp_path), 5.0)) as client:
         assert client.call("status", StatusCall(), Done) == Done()
         before = client._connection
         assert until(lambda: open_sockets() == 1, 10), "only the one that listens"
@@ -153,7 +153,7 @@ def test_a_message_that_is_too_large_is_refused_on_both_sides(
     monkeypatch.setattr(limits, limit, small)
     with (
         served(tmp_path),
-        closing(DriverClient(tmp_path, 5.0)) as client,
+        closing(DriverClient(LocalLink(tmp_path), 5.0)) as client,
         pytest.raises(InfrastructureError, match=r"refused status.*larger than max"),
     ):
         client.call("status", large, Done)
@@ -168,7 +168,7 @@ def driver(tmp_path: Path) -> Iterator[tuple[DataPath, DriverClient]]:
     path = DataPath.of(tmp_path, pipeline, {"history": history_source()})
     path.plan("2026-03-01", "2026-03-01")
     path.start("driver")
-    with closing(DriverClient(path.job_dir, 20.0)) as client:
+    with closing(DriverClient(LocalLink(path.job_dir), 20.0)) as client:
         yield path, client
     path.stop()
 

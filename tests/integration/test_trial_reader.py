@@ -30,9 +30,9 @@ from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.sources.common.cautious.search import PoisonSearch, ReaderDiedError
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.poison import trial
 from forebay.executors.poison.examination import Examiner
-from forebay.executors.poison.suspicions import ReadingMark, Suspicions
 from forebay.executors.poison.trial import Trial, TrialInVainError
 
 ROWS = 480
@@ -71,7 +71,7 @@ def clicks(path: DataPath) -> DataTask:
 
 def test_it_reads_units_around_poisons(path: DataPath, task: DataTask) -> None:
     known: list[Poison] = []
-    with closing(Trial(path.job_dir, task, 100, known, 60.0, crashed=True)) as trial:
+    with closing(Trial(path.link.arguments, task, 100, known, 60.0, crashed=True)) as trial:
         units = trial.units(START, 1000)
         assert len(units) == len(task.ranges) == HOURS
         assert trial.units(units[3].first, 2) == units[3:5]
@@ -86,7 +86,7 @@ def test_it_reads_units_around_poisons(path: DataPath, task: DataTask) -> None:
 def test_memory_explains_kills_and_no_crash(
     path: DataPath, task: DataTask, *, crashed: bool
 ) -> None:
-    made = Trial(path.job_dir, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
+    made = Trial(path.link.arguments, task, 100, [], 60.0, crashed=crashed, memory_bytes=1)
     expected = TrialInVainError if crashed else ReaderDiedError
     with closing(made), pytest.raises(expected, match="GiB of memory"):
         made.read(START, Position(1, 0))
@@ -101,7 +101,7 @@ def test_a_kill_where_too_little_memory_is_free_says_nothing(
     monkeypatch.setattr(trial.ReadingChild, "answer", killed)
     for free_mib, expected in ((1023, TrialInVainError), (1024, ReaderDiedError)):
         monkeypatch.setattr(trial, "available_bytes", lambda mib=free_mib: mib << 20)
-        made = Trial(path.job_dir, task, 100, [], 60.0, crashed=False)
+        made = Trial(path.link.arguments, task, 100, [], 60.0, crashed=False)
         with closing(made), pytest.raises(expected, match="SIGKILL"):
             made.read(START, Position(1, 0))
 
@@ -112,7 +112,7 @@ def test_no_answer_and_one_that_is_nonsense_say_nothing(
 ) -> None:
     if deadline:
         monkeypatch.setattr(trial.ReadingChild, "answer", lambda *_: b"[]\n")
-    made = Trial(path.job_dir, task, 100, [], deadline, crashed=True)
+    made = Trial(path.link.arguments, task, 100, [], deadline, crashed=True)
     with closing(made), pytest.raises(TrialInVainError, match=says):
         made.read(START, Position(1, 0))
 
@@ -127,7 +127,7 @@ def test_a_child_that_computes_for_ever_dies_and_one_that_waits_says_nothing(
     monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
     monkeypatch.setattr(trial, "_BUSY_PART", 0.0)
     monkeypatch.setattr(trial, "_BUSY_SECONDS_MIN", 0.2)
-    with closing(Trial(path.job_dir, clicks(path), 100, [], 60.0, crashed=False)) as reading:
+    with closing(Trial(path.link.arguments, clicks(path), 100, [], 60.0, crashed=False)) as reading:
         for stopped, expected, says in (
             (False, ReaderDiedError, "more than .* s of CPU time"),
             (True, TrialInVainError, "no answer"),
@@ -156,7 +156,7 @@ def test_of_a_file_of_records_one_record_is_lost(
     def found(unit: ReadUnit, _reason: str) -> None:
         known.append(poison_of(task, unit))
 
-    with closing(Trial(path.job_dir, task, 100, known, 60.0, crashed=True)) as trial:
+    with closing(Trial(path.link.arguments, task, 100, known, 60.0, crashed=True)) as trial:
         PoisonSearch(trial, 200, found, found).run(START)
         assert trial.read(START, Position(1, 0)) == ROWS - 1
     assert [each.unit.location for each in known] == [{"file": "clicks.csv", "line": 8, "row": 5}]
@@ -170,13 +170,13 @@ def test_what_kills_is_red_or_set_aside_by_policy(
     file = mark_segment(project, 7).name
     path = planned(tmp_path)
     task, spec = clicks(path), path.sources["clicks"]
-    decoding = ReadingMark(path.job_dir, 0, task).decoding(START)
+    decoding = JobFolder(path.job_dir).suspicions.mark(0, task).decoding(START)
     decoding.__enter__()  # and its process is gone
-    suspicions = Suspicions(path.job_dir)
+    suspicions = JobFolder(path.job_dir).suspicions
     assert suspicions.executor_ended(0, signal.SIGSEGV, "end")
     monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
     window_folder = path.home.model("ads", "main", "2026-03-01", 1)
-    examiner = Examiner(path.job_dir, 0, window_folder, 60.0)
+    examiner = Examiner(path.link, window_folder, 60.0)
 
     with pytest.raises(DataError, match=rf"'clicks'.*{file}.*SIGABRT.*bad_rows: dead_letter"):
         examiner.poisons(task, spec, None, 100)
@@ -189,7 +189,7 @@ def test_what_kills_is_red_or_set_aside_by_policy(
     assert suspicions.of(task) is None
     assert not suspicions.is_in_vain("end")
     deaths = code.deaths()
-    assert Examiner(path.job_dir, 1, window_folder, 60.0).poisons(task, kept, None, 100) == [found]
+    assert Examiner(path.link, window_folder, 60.0).poisons(task, kept, None, 100) == [found]
     assert code.deaths() == deaths, "nobody has to die of it again"
     with pytest.raises(DataError, match=file):
         examiner.poisons(task, spec, None, 100)

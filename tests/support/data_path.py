@@ -22,6 +22,7 @@ from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
+from forebay.executors.link.local import LocalLink
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.remote_reader import RemoteReader
 from forebay.executors.wire.messages import StatusCall, StatusReply
@@ -94,6 +95,11 @@ class DataPath:
         folder.create()
         folder.prepare(request, continues=False)
 
+    @property
+    def link(self) -> LocalLink:
+        """Of a data executor in the test's process."""
+        return LocalLink(self.job_dir, "data")
+
     def start(self, role: str, index: int = 0) -> subprocess.Popen[bytes]:
         module = {"driver": "driver", "data": "data_executor"}[role]
         command = [sys.executable, "-m", f"forebay.executors.{module}", "--job", str(self.job_dir)]
@@ -118,7 +124,7 @@ class DataPath:
 
     def status(self) -> StatusReply:
         """What the driver says; one that is still starting is waited for."""
-        client = DriverClient(self.job_dir, 60.0)
+        client = DriverClient(LocalLink(self.job_dir), 60.0)
         try:
             return client.call("status", StatusCall(), StatusReply)
         finally:
@@ -128,7 +134,7 @@ class DataPath:
         columns = declared_columns(self.pipeline, self.sources)
         layout = FeatureLayout.of(self.pipeline.dataset, columns)
         names, attempt = self.pipeline.source_names, self.attempt("trainer-0")
-        return RemoteReader(self.job_dir, layout, names, attempt)
+        return RemoteReader(LocalLink(self.job_dir), layout, names, attempt)
 
     def log(self, name: str) -> str:
         return (self.job_dir / "logs" / f"{name}.log").read_text()

@@ -15,16 +15,15 @@ from forebay.executors.job import job_changes
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.handle import JobHandle
 from forebay.executors.job.job_rows import JobRow
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
-from forebay.executors.job.stored_jobs import stored_job
+from forebay.executors.job.stored_jobs import StoredJob, stored_job
 from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import jobs
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
-from forebay.system.files.durable import write_atomically
 from forebay.system.files.locks import FileLock
 from forebay.system.output.error_report import ErrorReport
 from support.links import link
@@ -67,7 +66,7 @@ def store_job(
     database.prepare()
     folder = JobFolder(home.job(made.job_id))
     folder.create()
-    made.write(folder.path)
+    folder.write(made)
     epoch = database.transact(lambda rows: job_changes.submit(rows, made, runtime_of(home), run))
     assert epoch is not None
     if state != "submitted" or more:
@@ -79,6 +78,11 @@ def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> 
     told = {"job_id": job_id, "state": state, "epoch": epoch, "submitted_at": datetime.now(UTC)}
     status = JobStatus.model_validate(told | more)
     database_of(home).transact(lambda rows: job_changes.report(rows, status, None))
+
+
+def folder_of(job: JobHandle | StoredJob) -> JobFolder:
+    """Of a job of this host."""
+    return job.host.folder(job.job_id)
 
 
 def of_another_host(job: ToldJob) -> None:
@@ -118,8 +122,9 @@ class ToldJob:
         report_job(self.home, self.job_id, self.submission, state, **told)
 
     def progress(self, window: str = "2026-03-01", **told: Any) -> None:
-        report = Progress(window=window, **told).model_dump_json()
-        write_atomically(self.folder.path / "progress.json", report)
+        progress = Progress(window=window, **told)
+        self.folder.report(progress)
+        report = progress.model_dump_json()
         database_of(self.home).transact(
             lambda rows: job_changes.beat(rows, self.job_id, self.submission, report)
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from pathlib import Path
 
 import psutil
 
@@ -49,12 +48,12 @@ class OthersExecution:
 
 
 class OthersPlane:
-    def __init__(self, job_dir: Path) -> None:
-        self.made = job_dir / "others-plane"
+    def __init__(self, job: str) -> None:
+        self.job = job
         self.started: list[OthersExecution] = []
 
     def start(self, launch: Launch) -> OthersExecution:
-        self.made.touch()
+        launch.log_path.with_name("others-plane").touch()
         environment = {**launch.environment, PARENT_PID_NAME: str(os.getpid())}
         with launch.log_path.open("ab") as log:
             try:

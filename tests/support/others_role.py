@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 
 from forebay.config.role_environment import Access
-from forebay.executors.role import role_arguments, role_exit, start_role
+from forebay.executors.role import role_process
 from forebay.executors.roles.table import Role
 from forebay.system.liveness import waiting
 
 CACHE = Role(name="cache", module="support.others_role", access=Access())
 
 if __name__ == "__main__":
-    given = role_arguments(CACHE.name, None, "index", "attempt")
-    start_role(CACHE.name, given.index, given.job)
-    with role_exit(CACHE.name, given.index, given.job), waiting():
+    with role_process(CACHE), waiting():
         print("serving", flush=True)
         time.sleep(300)

@@ -14,15 +14,13 @@ from forebay.datatasks.planning.planner import PlanReport
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.executors.evaluation.run_summary import Summary
-from forebay.executors.job.folder import PROGRESS_NAME
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobStatus, State
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.run import Run, Watch
 from forebay.executors.stages.target import LineTarget
-from forebay.system.files.durable import write_atomically
 from support.model_lines import export, keep_checkpoint, record_link
 from support.scripted_supervisor import (
     Script,
@@ -58,7 +56,7 @@ class Clock:
 @dataclass
 class Told:
     planned: list[tuple[PlanReport, list[tuple[str, int]]]] = field(default_factory=list)
-    submitted: list[tuple[str, Path]] = field(default_factory=list)
+    submitted: list[str] = field(default_factory=list)
     progress: list[tuple[Progress, JobStatus]] = field(default_factory=list)
     away: list[str] = field(default_factory=list)
 
@@ -68,7 +66,7 @@ class Told:
             planned=lambda report, todo: self.planned.append(
                 (report, [(plan.window, plan.generation) for plan in todo])
             ),
-            submitted=lambda job_id, folder: self.submitted.append((job_id, folder)),
+            submitted=self.submitted.append,
             progress=lambda progress, status: self.progress.append((progress, status)),
             away=lambda error: self.away.append(str(error)),
         )
@@ -182,4 +180,4 @@ def scripted_runs(root: Path, monkeypatch: pytest.MonkeyPatch, **declared: Any) 
 
 
 def reports(supervisor: ScriptedSupervisor, **told: Any) -> None:
-    write_atomically(supervisor.folder.path / PROGRESS_NAME, Progress(**told).model_dump_json())
+    supervisor.folder.report(Progress(**told))

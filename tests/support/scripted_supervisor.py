@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from forebay.executors.job import job_changes
-from forebay.executors.job.folder import SUPERVISOR, JobFolder
-from forebay.executors.job.request import JobRequest, State
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.request import State
 from forebay.executors.job.stored_jobs import stored_job
+from forebay.executors.roles.table import SUPERVISOR
 from forebay.executors.supervisor.supervisor import supervisor_arguments
 from forebay.home.database.open import database_of
 from forebay.system.files.locks import FileLock
@@ -26,15 +27,15 @@ class ScriptedSupervisor:
     """A supervisor as others see it: it holds the lock of its job, and reports."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        job_dir, descriptor = supervisor_arguments(list(command[-4:]))
+        job, descriptor = supervisor_arguments(list(command[-4:]))
         assert descriptor is not None
         self.interpreter = command[0]
-        self.folder = JobFolder(job_dir)
+        self.folder = JobFolder(job)
         # The submitter closes its own descriptor: the lock goes with this copy.
         lock = FileLock.inherited(self.folder.supervisor_lock, os.dup(descriptor))
         assert lock is not None
         lock.write(SUPERVISOR)
-        self.request = JobRequest.read(job_dir)
+        self.request = self.folder.request()
         self._code: int | None = None
         self._lock = lock
 
@@ -93,7 +94,7 @@ def scripted_supervisors(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSu
     """While this lasts, `submit` starts no process."""
     made = ScriptedSupervisors()
     with monkeypatch.context() as patched:
-        patched.setattr("forebay.executors.job.submit.subprocess.Popen", made.start)
+        patched.setattr("forebay.executors.job.host.subprocess.Popen", made.start)
         yield made
     for each in made.started:
         each.die()

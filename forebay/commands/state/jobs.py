@@ -159,9 +159,8 @@ def top(job: JobId, output: Form = OutputFormat.TEXT) -> None:
 
 def _show_measure(job: StoredJob, shown: Output) -> None:
     from forebay.config.specs.base import format_mib
-    from forebay.executors.job.measures import newest_measure
 
-    found = newest_measure(job.folder.path)
+    found = job.host.measure(job.job_id)
     if shown.is_json:
         shown.json(None if found is None else found.model_dump(mode="json"))
         return
@@ -247,7 +246,7 @@ class _Logs:
         """Raises UsageError when the job has ended and has no logs, or none of the process."""
         self._job = job
         self._process = process
-        self._folder = job.folder.supervisor_log.parent
+        self._folder = job.host.logs(job.job_id)
         self._tails: dict[str, LogTail] = {}
         self._output = Output(OutputFormat.TEXT)
         self._look()
@@ -353,7 +352,7 @@ def _facts(job: StoredJob) -> dict[str, Any]:
         "line": job.row.line,
         "windows": [each._asdict() for each in job.windows],
         "here": job.is_here,
-        "logs": str(job.folder.supervisor_log.parent) if job.is_here else None,
+        "logs": str(job.host.logs(job.job_id)) if job.is_here else None,
         "status": job.status.model_dump(mode="json"),
         "progress": progress.model_dump(mode="json") if progress else None,
     }

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from forebay.datatasks.plans.plan import WindowPlan
     from forebay.errors import InfrastructureError
     from forebay.executors.evaluation.run_summary import Summary
-    from forebay.executors.job.progress import Progress
+    from forebay.executors.job.measures import Progress
     from forebay.executors.job.request import JobStatus
 
 
@@ -145,7 +145,7 @@ class _Seen:
         for text in report.notes:
             self.shown.say(f"note: {text}")
 
-    def submitted(self, job_id: str, _folder: Path) -> None:
+    def submitted(self, job_id: str) -> None:
         self._job_id = job_id
         self.shown.say(f"job   {job_id}")
         self.shown.say(f"logs  forebay jobs logs -f {job_id}")

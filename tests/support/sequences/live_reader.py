@@ -19,7 +19,7 @@ from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
-from forebay.executors.job.request import JobRequest
+from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.trainer.inbox import Frame, Inbox
@@ -37,11 +37,11 @@ class LiveReader:
     """Stands where the trainer's reader does."""
 
     def __init__(
-        self, job_dir: Path, layout: FeatureLayout, source_names: Sequence[str], attempt: int
+        self, link: RoleLink, layout: FeatureLayout, source_names: Sequence[str], attempt: int
     ) -> None:
         del attempt
-        self._job_dir = job_dir
-        self._request = JobRequest.read(job_dir)
+        self._link = link
+        self._request = link.request("the trainer")
         self._pipeline = self._request.pipeline_spec()
         self._layout = layout
         self._names = source_names
@@ -76,7 +76,7 @@ class LiveReader:
             ),
             self._readers,
             letters,
-            Examiner(self._job_dir, 0, folder, READ_SECONDS),
+            Examiner(self._link, folder, READ_SECONDS),
             threading.Semaphore(1),
             self._threads,
             self._ended,

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import forebay.errors
+from forebay.executors.link.local import LocalLink
 from forebay.executors.role import role_exit, start_role
 from forebay.system.liveness import Activity, doing, progressed, waiting
 
@@ -31,8 +32,9 @@ def main() -> None:
     given, _ = parser.parse_known_args()
     role, _, number = Path(os.environ["TMPDIR"]).name.rpartition("-")
     index = int(number)
-    start_role(role, index, given.job)
-    with role_exit(role, index, given.job):
+    link = LocalLink(given.job, role, index)
+    start_role(link)
+    with role_exit(link):
         act(next_word(f"{role}-{index}", given.job, given.attempt))
 
 

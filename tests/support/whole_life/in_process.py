@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from forebay.executors.job import submit
-from forebay.executors.job.folder import JobFolder
+from forebay.executors.job import host
+from forebay.executors.job.request import JobRequest
+from forebay.executors.link.local import LocalLink
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
+from forebay.executors.role import Given
 from forebay.executors.roles.table import ROLES
 from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
-from forebay.executors.trainer.train import train
-from forebay.home.paths import Home
-from forebay.system.files.locks import FileLock
+from forebay.executors.trainer.train import run
 from forebay.system.processes.identity import ProcessIdentity
 from support.sequences.live_reader import LiveReader
 
@@ -69,7 +69,8 @@ class InProcessPlane:
     def start(self, launch: Launch) -> _Execution:
         if launch.role == "trainer":
             given = dict(zip(launch.command, launch.command[1:], strict=False))
-            train(Path(given["--job"]), int(given["--attempt"]), int(given["--lease-epoch"]))
+            link = LocalLink(Path(given["--job"]), launch.role)
+            run(Given(link, int(given["--attempt"]), int(given["--lease-epoch"])))
         return _Execution(launch.role)
 
     def stop(self, grace_seconds: float) -> None:
@@ -83,10 +84,10 @@ class _Ended:
         return 0
 
 
-def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock) -> Any:
+def _start(held: host.LocalJob, request: JobRequest, command: Sequence[str]) -> Any:
     """Stands where the supervisor's process is started; its lock is released by the submitter."""
-    del home, command
-    supervisor.Supervisor(folder.path, ROLES, lock=os.dup(lock.descriptor)).run()
+    del request, command
+    supervisor.Supervisor(held.folder.path, ROLES, lock=os.dup(held.lock.descriptor)).run()
     return _Ended()
 
 
@@ -96,8 +97,8 @@ def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None
     replace: as `setattr`; a test gives one that puts back what it has replaced.
     """
     replace(loop, "RemoteReader", LiveReader)
-    replace(submit, "_start", _start)
-    replace(supervisor, "make_plane", lambda _name, _job_dir: InProcessPlane())
+    replace(host.LocalJob, "start", _start)
+    replace(supervisor, "make_plane", lambda _name, _job: InProcessPlane())
     # No process is waited for.
     replace(supervisor, "_TICK_SECONDS", 0.001)
     # The page cache outlives a process, so what a kill leaves is the same without it.

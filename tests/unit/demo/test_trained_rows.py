@@ -12,7 +12,7 @@ from support.model_lines import record
 
 from examples.demo.kills import Kills
 from examples.demo.trained_rows import Trained, TrainedRows, running_jobs
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import State
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link

@@ -19,7 +19,8 @@ from forebay.errors import (
     NotReadyError,
     RowsLostError,
 )
-from forebay.executors.job.folder import read_failure
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.link.local import LocalLink
 from forebay.executors.role import role_exit
 from forebay.system.output.error_report import ErrorReport
 
@@ -28,10 +29,12 @@ import sys, threading, time
 from pathlib import Path
 from forebay.errors import DataError
 from forebay.executors import role
+from forebay.executors.link.local import LocalLink
 from forebay.executors.role import start_role
 role.EXIT_GRACE_SECONDS = 0.3
-start_role("data", 0, Path(sys.argv[1]))
-with role.role_exit("data", 0, Path(sys.argv[1])):
+link = LocalLink(Path(sys.argv[1]), "data")
+start_role(link)
+with role.role_exit(link):
     threading.Thread(target=time.sleep, args=[60], name="deaf-thread").start()
     exec(sys.argv[2])
 """
@@ -40,10 +43,11 @@ with role.role_exit("data", 0, Path(sys.argv[1])):
 CRASHING = """
 import os, resource, signal, subprocess, sys
 from pathlib import Path
+from forebay.executors.link.local import LocalLink
 from forebay.executors.role import start_role
 hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
 resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-start_role("data", 0, Path(sys.argv[1]))
+start_role(LocalLink(Path(sys.argv[1]), "data"))
 subprocess.run([sys.executable, "-c", "import os; os.abort()"])
 os.kill(os.getpid(), signal.SIGSEGV)
 """
@@ -75,10 +79,10 @@ def test_a_crash_leaves_no_memory_behind(tmp_path: Path) -> None:
     ],
 )
 def test_errors_leave_file_and_code(tmp_path: Path, error: Exception, name: str, code: int) -> None:
-    with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
+    with pytest.raises(SystemExit) as ended, role_exit(LocalLink(tmp_path, "data", 1)):
         raise error
     assert ended.value.code == code
-    failure = read_failure(tmp_path, "data", 1)
+    failure = JobFolder(tmp_path).process("data", 1).failure()
     assert failure is not None
     assert (failure.error, failure.exit_code) == (name, code)
     assert failure.message.removeprefix(f"{name}: ") == (str(error) or name)
@@ -100,21 +104,21 @@ def test_a_thread_that_does_not_end_holds_no_role(tmp_path: Path, error: str, co
 
 
 def test_a_good_end_leaves_nothing(tmp_path: Path) -> None:
-    with role_exit("data", 1, tmp_path):
+    with role_exit(LocalLink(tmp_path, "data", 1)):
         pass
-    assert read_failure(tmp_path, "data", 1) is None
+    assert JobFolder(tmp_path).process("data", 1).failure() is None
 
 
 def test_an_exit_of_ones_own_passes(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
+    with pytest.raises(SystemExit) as ended, role_exit(LocalLink(tmp_path, "data", 1)):
         raise SystemExit(9)
     assert ended.value.code == 9
-    assert read_failure(tmp_path, "data", 1) is None
+    assert JobFolder(tmp_path).process("data", 1).failure() is None
 
 
 def test_the_code_survives_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "failures").write_text("a file where the folder should be")
-    with pytest.raises(SystemExit) as ended, role_exit("data", 1, tmp_path):
+    with pytest.raises(SystemExit) as ended, role_exit(LocalLink(tmp_path, "data", 1)):
         raise DataError("row 7 is no row")
     assert ended.value.code == 3
     assert "cannot write" in caplog.text

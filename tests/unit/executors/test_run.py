@@ -44,7 +44,7 @@ def test_a_range_is_planned_trained_published_and_summed_up(runs: Runs) -> None:
         supervisor.end("succeeded", restarts=restarts)
 
     summary, job = runs.run(FIRST, THIRD, starts), f"ads.main.{FIRST}..{THIRD}"
-    assert runs.told.submitted == [(job, runs.stages.home.job(job))]
+    assert runs.told.submitted == [job]
     (request,) = [each.request for each in runs.supervisors.started]
     assert runs.asked() == [(FIRST, 1), (SECOND, 1), (THIRD, 1)]
     assert (request.publishes, request.reprocess, request.line) == (True, False, "main")

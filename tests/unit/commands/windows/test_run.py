@@ -10,7 +10,7 @@ import pytest
 
 from forebay.commands.shared.live_line import LiveLine
 from forebay.commands.windows.run import _progress_text, _Seen
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobStatus
 
 ROWS = {"flights_table": 1_343, "flights_files": 600, "departures": 1_906}

@@ -9,7 +9,8 @@ from support.data_path import DataPath
 from support.projects import DAY, FIRST_DAY, write_history, write_log
 
 from forebay.executors.driver import driver
-from forebay.executors.job.request import JobRequest
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.link.local import LocalLink
 
 
 @pytest.mark.parametrize("commits", [False, True])
@@ -18,14 +19,14 @@ def test_opens_for_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comm
     write_log(tmp_path / "data/clicks", FIRST_DAY, 100)
     path = DataPath.of(tmp_path)
     path.plan("2026-03-01", "2026-03-01")
-    request = JobRequest.read(path.job_dir)
+    request = JobFolder(path.job_dir).request()
     assert request.commits, "a job does"
     asked = request.model_copy(update={"commits": commits})
     assert asked.fingerprint == request.fingerprint
-    asked.write(path.job_dir)
+    JobFolder(path.job_dir).write(asked)
     opened = []
     monkeypatch.setattr(driver, "committing_sources", lambda each: opened.append(each) or {})
-    made = driver.Driver(path.job_dir, 1)
+    made = driver.Driver(LocalLink(path.job_dir, "driver"), 1)
     made.start()
     made.stop()
     assert len(opened) == int(commits)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.jobs import request
 
-from forebay.executors.job.folder import JOURNAL_FILE, PROGRESS_NAME, SUPERVISOR, JobFolder
-from forebay.executors.job.request import JobRequest
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.roles.table import SUPERVISOR
 from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
 
@@ -44,20 +44,20 @@ def test_a_preparation_leaves_nothing_of_processes_that_are_gone(
     folder: JobFolder, continues: bool
 ) -> None:
     prepare(folder)
-    names = ("endpoints/data-0", "sockets/data-0", JOURNAL_FILE)
+    names = ("endpoints/data-0", "sockets/data-0", "journal/driver.jsonl")
     for left in (folder.path / name for name in names):
         left.parent.mkdir(exist_ok=True)
         left.write_text("of a process that is gone")
     prepare(folder, continues=continues)
     assert not any((folder.path / name).exists() for name in names)
-    assert JobRequest.read(folder.path).job_id == "job-1"
+    assert folder.request().job_id == "job-1"
 
 
 @pytest.mark.parametrize("continues", [True, False])
 def test_progress_stays_where_the_run_continues(folder: JobFolder, continues: bool) -> None:
-    (folder.path / PROGRESS_NAME).write_text("{}")
+    (folder.path / "progress.json").write_text("{}")
     prepare(folder, continues=continues)
-    assert (folder.path / PROGRESS_NAME).exists() is continues
+    assert (folder.path / "progress.json").exists() is continues
 
 
 def test_a_poke_is_taken_once(folder: JobFolder) -> None:
@@ -82,20 +82,20 @@ def test_a_submitter_that_holds_the_lock_is_no_supervisor(folder: JobFolder) -> 
 
 
 def test_temporary_files_go_with_their_process(folder: JobFolder) -> None:
-    first = folder.new_temporary("trainer", 0)
+    first = folder.process("trainer", 0).new_temporary()
     (first / "__autograph_generated_file1.py").touch()
-    other = folder.new_temporary("data", 1)
-    assert (folder.new_temporary("trainer", 0), list(first.iterdir())) == (first, [])
+    other = folder.process("data", 1).new_temporary()
+    assert (folder.process("trainer", 0).new_temporary(), list(first.iterdir())) == (first, [])
     assert other.is_dir()
-    folder.remove_temporary()
-    folder.remove_temporary()
+    folder.close()
+    folder.close()
     assert not first.exists()
     assert not other.exists()
 
 
 def test_what_operators_import_is_light() -> None:
     code = (
-        "import sys, forebay.executors.job.folder, forebay.executors.job.progress\n"
+        "import sys, forebay.executors.job.folder, forebay.executors.job.submit\n"
         "heavy = {'numpy', 'pyarrow', 'grpc', 'pandas', 'tensorflow'} & set(sys.modules)\n"
         "sys.exit(', '.join(heavy) or 0)"
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from forebay.executors.job import heartbeat
-from forebay.executors.job.heartbeat import HeartbeatWatch, is_silent
+from forebay.executors.job import stored_jobs
+from forebay.executors.job.stored_jobs import HeartbeatWatch, is_silent
 
 
 @dataclass
@@ -42,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     time = SimpleNamespace(
         monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds)
     )
-    monkeypatch.setattr(heartbeat, "time", time)  # of this module: other threads need theirs
+    monkeypatch.setattr(stored_jobs, "time", time)  # of this module: other threads need theirs
     return now
 
 
@@ -88,7 +88,7 @@ def looks(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> Looks:
     def set_up(*jobs: Any) -> None:
         left = list(jobs)
         monkeypatch.setattr(
-            heartbeat, "stored_job", lambda *_: left.pop(0) if len(left) > 1 else left[0]
+            stored_jobs, "stored_job", lambda *_: left.pop(0) if len(left) > 1 else left[0]
         )
 
     return set_up

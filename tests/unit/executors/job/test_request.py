@@ -12,6 +12,7 @@ from support.projects import ads_pipeline, clicks_source, history_source
 
 from forebay.config.load import load_project
 from forebay.errors import ConfigError
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.system.output.redaction import redacted
 
@@ -66,8 +67,8 @@ def stored(config: Path, tmp_path: Path) -> JobRequest:
     """What a process of the job reads."""
     folder = tmp_path / "home" / "jobs" / "job"
     folder.mkdir(parents=True, exist_ok=True)
-    made(config).write(folder)
-    return JobRequest.read(folder, "the data executor")
+    JobFolder(folder).write(made(config))
+    return JobFolder(folder).request("the data executor")
 
 
 def test_values_are_not_stored(env: pytest.MonkeyPatch, config: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
-from support.jobs import report_job, request, store_job
+from support.jobs import folder_of, report_job, request, store_job
 
 from forebay.errors import ConfigError, UsageError
 from forebay.executors.job.job_id import range_job_id, window_job_id
@@ -86,7 +86,7 @@ def test_a_job_without_an_end_whose_lock_is_free_is_lost(home: Home, state: Stat
     job(home, "j1", ("ads", "main"), {}, state)
     alone = "lost" if state in {"submitted", "running"} else state
     assert stored_job(home, "j1").status.state == alone
-    with locked(stored_job(home, "j1").folder.supervisor_lock, 1.0):
+    with locked(folder_of(stored_job(home, "j1")).supervisor_lock, 1.0):
         assert stored_job(home, "j1").status.state == state
 
 
@@ -101,7 +101,7 @@ def test_who_changes_is_not_lost(home: Home, monkeypatch: pytest.MonkeyPatch, st
             report_job(home, "j1", 1, state)
         return len(looks) > 1
 
-    monkeypatch.setattr("forebay.executors.job.stored_jobs.is_held", changes)
+    monkeypatch.setattr("forebay.executors.job.folder.is_held", changes)
     assert stored_job(home, "j1").status.state == state
 
 

@@ -10,6 +10,7 @@ from support.toy_roles.jobs import ToyJobs
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.errors import ConfigError, DataError, InfrastructureError, UsageError
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest
 from forebay.executors.roles.table import DATA, DRIVER, ROLES, TRAINER, Role
 from forebay.executors.supervisor.commands import RoleCommand, RoleCommands, role_environment
@@ -23,16 +24,16 @@ def request_of_ads(tmp_path: Path) -> JobRequest:
 
 
 def test_a_request_is_read_as_it_was_written(request_of_ads: JobRequest, tmp_path: Path) -> None:
-    request_of_ads.write(tmp_path)
-    assert JobRequest.read(tmp_path) == request_of_ads
+    JobFolder(tmp_path).write(request_of_ads)
+    assert JobFolder(tmp_path).request() == request_of_ads
     with pytest.raises(UsageError, match="no job"):
-        JobRequest.read(tmp_path / "j9")
+        JobFolder(tmp_path / "j9").request()
 
 
 def test_commands() -> None:
     trainer = {"runtime": {"python": "/opt/tf/bin/python"}}
     spec = JobSpec.model_validate({"roles": {"trainer": trainer}})
-    commands = RoleCommands(ROLES, spec, Path("/home/j1"), 7)
+    commands = RoleCommands(ROLES, spec, ("--job", "/home/j1"), 7)
     python, job = [sys.executable, "-P", "-m"], ("--job", "/home/j1")
     driver, data = commands.of("driver", 0), commands.of("data", 1)
     assert list(driver.command) == [*python, DRIVER.module, *job, "--index", "0"]

@@ -10,15 +10,8 @@ import pytest
 from support.toy_roles.jobs import eventually
 
 from forebay.errors import DataError, InfrastructureError
-from forebay.executors.job.folder import PROGRESS_NAME
-from forebay.executors.job.measures import (
-    MEASURES_NAME,
-    Measure,
-    ProcessMeasure,
-    newest_measure,
-    shares,
-)
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.measures import Measure, ProcessMeasure, Progress, shares
 from forebay.executors.planes.base import Usage
 from forebay.executors.supervisor import sampler as module
 from forebay.executors.supervisor.sampler import Sampler
@@ -27,7 +20,7 @@ from forebay.executors.supervisor.sampler import Sampler
 def report(folder: Path, rows: int, wait: float, train: float) -> None:
     phases = {"wait": wait, "train": train}
     progress = Progress(rows={"clicks": rows}, phases_seconds=phases)
-    (folder / PROGRESS_NAME).write_text(progress.model_dump_json())
+    JobFolder(folder).report(progress)
 
 
 def test_rates_are_of_the_interval_and_peaks_of_all_starts(
@@ -35,7 +28,7 @@ def test_rates_are_of_the_interval_and_peaks_of_all_starts(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    found = Sampler(tmp_path, {"trainer-0": 7})
+    found = Sampler(JobFolder(tmp_path), {"trainer-0": 7})
     report(tmp_path, 100, 1.0, 1.0)
     now[0] += 5
     assert found.is_due()
@@ -45,7 +38,7 @@ def test_rates_are_of_the_interval_and_peaks_of_all_starts(
     now[0] += 10
     # It has started again meanwhile: its counters too.
     found.sample(lambda: {"data-0": Usage(cpu_seconds=2.0, throttled_seconds=1.0, memory_bytes=50)})
-    measure = newest_measure(tmp_path)
+    measure = JobFolder(tmp_path).measures.newest()
     assert measure is not None
     assert (measure.interval_seconds, measure.rows_per_second) == (10.0, {"clicks": 100.0})
     assert measure.phases == {"wait": 0.2, "train": 0.25}
@@ -61,22 +54,22 @@ def test_a_long_job_keeps_all_of_its_time_in_a_small_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LINES_MAX", 8)
-    found = Sampler(tmp_path, interval_seconds=0.01)
+    found = Sampler(JobFolder(tmp_path), interval_seconds=0.01)
     for _ in range(30):
         eventually(found.is_due)
         found.sample(dict)
-    lines = (tmp_path / MEASURES_NAME).read_text().splitlines()
+    lines = (tmp_path / "measures.jsonl").read_text().splitlines()
     assert len(lines) < 8
     at = [Measure.model_validate_json(line).at for line in lines]
     assert at == sorted(at)
-    assert newest_measure(tmp_path) == Measure.model_validate_json(lines[-1])
+    assert JobFolder(tmp_path).measures.newest() == Measure.model_validate_json(lines[-1])
 
 
 def test_what_cannot_be_stored_ends_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / MEASURES_NAME).mkdir()
-    Sampler(tmp_path).sample(lambda: {"data-0": Usage(cpu_seconds=1.0)})
+    (tmp_path / "measures.jsonl").mkdir()
+    Sampler(JobFolder(tmp_path)).sample(lambda: {"data-0": Usage(cpu_seconds=1.0)})
     assert "no measures of the last" in caplog.text
 
 
@@ -113,9 +106,9 @@ def test_a_counter_that_began_again_counts_from_0() -> None:
 
 @pytest.mark.parametrize("text", ["garbage\n", "{}\n", "\0\0\n"])
 def test_a_damaged_file_of_measures_is_said_to_be_one(tmp_path: Path, text: str) -> None:
-    (tmp_path / MEASURES_NAME).write_text(text)
-    with pytest.raises(DataError, match=f"{MEASURES_NAME} is damaged: remove it"):
-        newest_measure(tmp_path)
+    (tmp_path / "measures.jsonl").write_text(text)
+    with pytest.raises(DataError, match=r"measures.jsonl is damaged: remove it"):
+        JobFolder(tmp_path).measures.newest()
 
 
 def test_a_plane_that_cannot_say_what_is_used_ends_nothing(
@@ -124,6 +117,6 @@ def test_a_plane_that_cannot_say_what_is_used_ends_nothing(
     def away() -> dict[str, Usage]:
         raise InfrastructureError("the cluster does not answer")
 
-    Sampler(tmp_path).sample(away)
+    Sampler(JobFolder(tmp_path)).sample(away)
     assert "the cluster does not answer" in caplog.text
-    assert newest_measure(tmp_path) is None
+    assert JobFolder(tmp_path).measures.newest() is None

@@ -26,6 +26,7 @@ from forebay.config.specs.sources import ColumnType, SourceSpec
 from forebay.errors import ExportError, TrainingError
 from forebay.executors.job.request import JobRequest
 from forebay.executors.judging.gate import GateDecision
+from forebay.executors.link.local import LocalLink
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer import export_check
@@ -307,7 +308,9 @@ def export_of(tmp_path: Path, learner: CountingLearner) -> CheckedExport:
     }
     request = JobRequest.of("j", tmp_path, tmp_path, pipeline, sources, [])
     layout = FeatureLayout.of(pipeline.dataset, declared_columns(pipeline, sources))
-    return CheckedExport(request, layout, learner, ProgressReporter(tmp_path, ["history"], 1))
+    return CheckedExport(
+        request, layout, learner, ProgressReporter(LocalLink(tmp_path), ["history"], 1)
+    )
 
 
 def test_a_learner_without_scores_is_exported_as_it_is(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from support.there import there
 
-from forebay.executors.job.progress import Progress, read_progress
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import WindowRequest
+from forebay.executors.link.local import LocalLink
 from forebay.executors.trainer import progress_reporter as module
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.window.open_window import DurableCounters
@@ -42,11 +44,11 @@ def seal(step: int) -> Seal:
 
 
 def told(folder: Path) -> Progress:
-    return there(read_progress(folder))
+    return there(JobFolder(folder).progress())
 
 
 def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) -> None:
-    reporter = ProgressReporter(tmp_path, ["a", "b"], 3)
+    reporter = ProgressReporter(LocalLink(tmp_path), ["a", "b"], 3)
     reporter.begin(DAY, 1, 40)
     first = told(tmp_path)
     assert (first.window, first.windows_done, first.windows_total) == (DAY.key, 1, 3)
@@ -66,7 +68,7 @@ def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) 
 
 
 def test_what_a_window_goes_on_from_is_named_until_its_end(tmp_path: Path, clock: Clock) -> None:
-    reporter = ProgressReporter(tmp_path, ["a"], 2)
+    reporter = ProgressReporter(LocalLink(tmp_path), ["a"], 2)
     reporter.begin(DAY, 0, 1042, seal(42), "host-1:/home")
     begun = told(tmp_path)
     assert begun.resumed == "resumed from step 42, sealed by host-1:/home"
@@ -78,7 +80,7 @@ def test_what_a_window_goes_on_from_is_named_until_its_end(tmp_path: Path, clock
 
 
 def test_speed_is_of_the_last_rows_and_written_not_too_often(tmp_path: Path, clock: Clock) -> None:
-    reporter = ProgressReporter(tmp_path, ["a"], 1)
+    reporter = ProgressReporter(LocalLink(tmp_path), ["a"], 1)
     reporter.begin(DAY, 0, 0)
     clock.now += 0.1
     reporter.stepped(np.array([50]), 0, 1)
@@ -97,7 +99,7 @@ def test_speed_is_of_the_last_rows_and_written_not_too_often(tmp_path: Path, clo
 
 def test_phases_add_up_over_trainers_of_one_job(tmp_path: Path, clock: Clock) -> None:
     for _ in range(2):
-        reporter = ProgressReporter(tmp_path, ["a"], 1)
+        reporter = ProgressReporter(LocalLink(tmp_path), ["a"], 1)
         for seconds in (1.0, 0.2504):
             with reporter.phase("learn"):
                 clock.now += seconds
@@ -107,7 +109,7 @@ def test_phases_add_up_over_trainers_of_one_job(tmp_path: Path, clock: Clock) ->
 
 @pytest.mark.parametrize("name", ["load", "seal", "train", "export"])
 def test_a_large_model_may_take_long_while_it_computes(tmp_path: Path, name: str) -> None:
-    reporter, ages = ProgressReporter(tmp_path, ["a"], 1), ActivityAges()
+    reporter, ages = ProgressReporter(LocalLink(tmp_path), ["a"], 1), ActivityAges()
     with Activity("trainer") as trainer, reporter.phase(name):
         for _ in range(3):
             assert ages.look([trainer], 100.0, 50.0).seconds == 0.0
@@ -128,7 +130,7 @@ def test_counters_go_on_after_a_kill_and_start_anew_in_another_form(tmp_path: Pa
 
 def test_a_trainer_that_is_started_again_has_windows_that_are_done_already(tmp_path: Path) -> None:
     """The one before it was killed after its window was linked: nothing was begun here yet."""
-    ProgressReporter(tmp_path, ["a"], 3).finished("2026-03-01")
-    told = there(read_progress(tmp_path))
+    ProgressReporter(LocalLink(tmp_path), ["a"], 3).finished("2026-03-01")
+    told = there(JobFolder(tmp_path).progress())
     assert (told.window, told.windows_done, told.windows_total) == ("2026-03-01", 1, 3)
     assert (told.step, told.rows, told.rows_per_second, told.lag_seconds) == (0, {"a": 0}, 0.0, 0.0)

@@ -16,6 +16,7 @@ from support.there import there
 
 from forebay.errors import InfrastructureError
 from forebay.executors.data_executor.flight_server import POLL_SECONDS, FlightFrameServer, NextFrame
+from forebay.executors.link.local import LocalLink
 from forebay.executors.wire.flight import FlightStream, open_stream
 from forebay.executors.wire.messages import FrameHead
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
@@ -45,13 +46,13 @@ class Script:
 class Bench:
     """A server of one scripted epoch, in the job of a folder."""
 
-    job_dir: Path
+    link: LocalLink
     server: FlightFrameServer
     script: Script
     claimed: int = 0
 
     def stream(self, epoch: int = EPOCH) -> FlightStream:
-        return open_stream(self.job_dir, self.server.address, epoch)
+        return open_stream(self.link, self.server.address, epoch)
 
 
 @pytest.fixture
@@ -64,8 +65,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         made.claimed += 1
         return script.next
 
-    server = FlightFrameServer(tmp_path, 0, SCHEMA, claim)
-    made = Bench(tmp_path, server, script)
+    link = LocalLink(tmp_path, "data")
+    server = FlightFrameServer(link, SCHEMA, claim)
+    made = Bench(link, server, script)
     server.start()
     yield made
     script.closed = True
@@ -195,4 +197,4 @@ def test_a_caller_that_went_away_is_noticed(bench: Bench) -> None:
 def test_nobody_at_an_address_is_an_error_that_names_it(bench: Bench) -> None:
     gone = f"{bench.server.address[:-16]}0123456789abcdef"
     with pytest.raises(InfrastructureError, match=f"data executor at {gone}"):
-        open_stream(bench.job_dir, gone, EPOCH)
+        open_stream(bench.link, gone, EPOCH)

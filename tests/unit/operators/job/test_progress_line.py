@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from support.jobs import ToldJob
 
-from forebay.executors.job.progress import Progress
+from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import stored_job
 from forebay.home.paths import Home

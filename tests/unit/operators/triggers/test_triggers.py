@@ -18,9 +18,9 @@ from support.database_files import take_away
 from support.jobs import ToldJob, of_another_host
 from support.toy_stage import ToyStage
 
-from forebay.executors.job import heartbeat
+from forebay.executors.job import stored_jobs
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.heartbeat import EXPIRED_SECONDS
+from forebay.executors.job.stored_jobs import EXPIRED_SECONDS
 from forebay.home.database.format import record_format
 from forebay.home.paths import Home
 from forebay.operators.job import job_end
@@ -147,7 +147,7 @@ def test_a_job_elsewhere_is_followed_by_beats(
 ) -> None:
     of_another_host(told)
     now = 0.0
-    monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(stored_jobs, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def follow() -> list[Any]:
         nonlocal now

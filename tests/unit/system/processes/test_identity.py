@@ -19,8 +19,9 @@ from forebay.system.processes.identity import ProcessIdentity, kill_all
 ROLE = """
 import sys, time
 from pathlib import Path
+from forebay.executors.link.local import LocalLink
 from forebay.executors.role import start_role
-start_role("data", 3, Path(sys.argv[1]))
+start_role(LocalLink(Path(sys.argv[1]), "data", 3))
 print("up", flush=True)
 time.sleep(60)
 """

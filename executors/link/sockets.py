@@ -20,10 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from forebay.errors import InfrastructureError
-from forebay.executors.wire.tokens import new_token, read_token, write_token
+from forebay.executors.link.tokens import new_token, read_token, write_token
 from forebay.system.files.durable import open_private, writing
 
-FOLDER = "sockets"
 _SCHEME = "unix:"
 _NAME = re.compile(r"[a-z]+-[0-9]+\.[0-9a-f]{16}")
 _PRIVATE = 0o700
@@ -56,7 +55,7 @@ class JobSocket:
             os.close(descriptor)
 
 
-def listen(job_dir: Path, role: str, index: int) -> JobSocket:
+def listen(folder: Path, role: str, index: int) -> JobSocket:
     """A new address with a new token, for a process that is about to listen there.
 
     Addresses of earlier processes with this role and index are removed.
@@ -64,7 +63,6 @@ def listen(job_dir: Path, role: str, index: int) -> JobSocket:
     Raises:
         InfrastructureError: when the folder is open to others, or cannot hold a socket.
     """
-    folder = job_dir / FOLDER
     name = f"{role}-{index}.{secrets.token_hex(8)}"
     with writing(folder):
         folder.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -81,7 +79,7 @@ def listen(job_dir: Path, role: str, index: int) -> JobSocket:
     return JobSocket(descriptor, name, token)
 
 
-def dial(job_dir: Path, address: str) -> JobSocket:
+def dial(folder: Path, address: str) -> JobSocket:
     """The socket of an address, and the token that its server wants.
 
     Raises:
@@ -91,7 +89,7 @@ def dial(job_dir: Path, address: str) -> JobSocket:
     name = address.removeprefix(_SCHEME)
     if not address.startswith(_SCHEME) or not _NAME.fullmatch(name):
         raise InfrastructureError(f"{address!r} is not an address of a job's process")
-    descriptor = open_private(job_dir / FOLDER)
+    descriptor = open_private(folder)
     try:
         return JobSocket(descriptor, name, read_token(descriptor, name))
     except BaseException:

@@ -12,7 +12,7 @@ from support.there import there
 
 from forebay.datatasks.tasks import DataTask, Position
 from forebay.errors import DataError, InfrastructureError
-from forebay.executors.poison.suspicions import ReadingMark, Suspicions
+from forebay.executors.job.folder import JobFolder
 from forebay.executors.window_files.poisons import POISONS_FOLDER, POISONS_MAX, PoisonRecord
 from forebay.system.processes.ends import CRASHES
 
@@ -22,35 +22,35 @@ AT = Position(7, 3)
 def died(job: Path, number: int, reads: DataTask, waits: DataTask | None = None) -> bool:
     """A process that decodes one task, and waits for room with another, is gone."""
     if waits is not None:
-        with ReadingMark(job, 0, waits).decoding(AT):
+        with JobFolder(job).suspicions.mark(0, waits).decoding(AT):
             pass
-    decoding = ReadingMark(job, 0, reads).decoding(AT)
+    decoding = JobFolder(job).suspicions.mark(0, reads).decoding(AT)
     decoding.__enter__()
-    return Suspicions(job).executor_ended(0, number, f"end-{number}")
+    return JobFolder(job).suspicions.executor_ended(0, number, f"end-{number}")
 
 
 @pytest.mark.parametrize("number", sorted(CRASHES))
 def test_a_crash_makes_what_was_decoded_suspect(tmp_path: Path, number: int) -> None:
     assert died(tmp_path, number, task(0), waits=task(1))
-    found = there(Suspicions(tmp_path).of(task(0)))
+    found = there(JobFolder(tmp_path).suspicions.of(task(0)))
     assert found.is_due
     assert found.place.position == AT
-    assert Suspicions(tmp_path).of(task(1)) is None
-    assert Suspicions(tmp_path).of(task(0, "history")) is None
+    assert JobFolder(tmp_path).suspicions.of(task(1)) is None
+    assert JobFolder(tmp_path).suspicions.of(task(0, "history")) is None
 
 
 def test_a_crash_while_nothing_is_decoded_makes_all_suspect(tmp_path: Path) -> None:
-    mark = ReadingMark(tmp_path, 0, task(0))
+    mark = JobFolder(tmp_path).suspicions.mark(0, task(0))
     with mark.decoding(AT):
         pass
-    suspicions = Suspicions(tmp_path)
+    suspicions = JobFolder(tmp_path).suspicions
     assert suspicions.executor_ended(0, signal.SIGSEGV, "end")
     assert suspicions.of(task(0)) is not None
     assert not suspicions.executor_ended(0, signal.SIGSEGV, "later"), "marks count once"
 
 
 def test_a_kill_counts_when_it_comes_again_at_the_same_place(tmp_path: Path) -> None:
-    suspicions = Suspicions(tmp_path)
+    suspicions = JobFolder(tmp_path).suspicions
     assert not died(tmp_path, signal.SIGKILL, task(0), waits=task(1))
     assert not there(suspicions.of(task(0))).is_due
     assert died(tmp_path, signal.SIGKILL, task(0))
@@ -60,43 +60,43 @@ def test_a_kill_counts_when_it_comes_again_at_the_same_place(tmp_path: Path) -> 
 
 def test_a_place_that_was_passed_counts_no_more(tmp_path: Path) -> None:
     died(tmp_path, signal.SIGKILL, task(0))
-    Suspicions(tmp_path).drop(task(0))
+    JobFolder(tmp_path).suspicions.drop(task(0))
     assert not died(tmp_path, signal.SIGKILL, task(0))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_other_signals_say_nothing(tmp_path: Path, number: int) -> None:
     assert not died(tmp_path, number, task(0))
-    assert Suspicions(tmp_path).of(task(0)) is None
+    assert JobFolder(tmp_path).suspicions.of(task(0)) is None
 
 
 def test_a_mark_goes_with_its_reader_and_is_its_own(tmp_path: Path) -> None:
     """A lost lease's reader may still be at the task of the one after it."""
-    older, newer = (ReadingMark(tmp_path, 0, task(0)) for _ in range(2))
+    older, newer = (JobFolder(tmp_path).suspicions.mark(0, task(0)) for _ in range(2))
     decoding = older.decoding(AT), newer.decoding(Position(9, 0))
     for each in decoding:
         each.__enter__()
     older.remove()
     older.remove()
-    suspicions = Suspicions(tmp_path)
+    suspicions = JobFolder(tmp_path).suspicions
     assert suspicions.executor_ended(0, signal.SIGBUS, "end")
     assert there(suspicions.of(task(0))).place.position == Position(9, 0)
 
 
 def test_half_a_mark_says_nothing(tmp_path: Path) -> None:
-    with ReadingMark(tmp_path, 0, task(0)).decoding(AT):
+    with JobFolder(tmp_path).suspicions.mark(0, task(0)).decoding(AT):
         (mark,) = tmp_path.glob("reading/*/*")
         mark.write_bytes(mark.read_bytes()[:20])
-        assert not Suspicions(tmp_path).executor_ended(0, signal.SIGSEGV, "end")
+        assert not JobFolder(tmp_path).suspicions.executor_ended(0, signal.SIGSEGV, "end")
 
 
 def test_a_shorter_mark_replaces_a_longer_one(tmp_path: Path) -> None:
-    mark = ReadingMark(tmp_path, 0, task(0))
+    mark = JobFolder(tmp_path).suspicions.mark(0, task(0))
     with mark.decoding(Position(123_456_789, 1_000)):
         pass
     decoding = mark.decoding(Position(1, 2))
     decoding.__enter__()
-    suspicions = Suspicions(tmp_path)
+    suspicions = JobFolder(tmp_path).suspicions
     assert suspicions.executor_ended(0, signal.SIGILL, "end")
     assert there(suspicions.of(task(0))).place.position == Position(1, 2)
 

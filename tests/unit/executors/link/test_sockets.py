@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import InfrastructureError
-from forebay.executors.wire.sockets import FOLDER, JobSocket, dial, listen
-from forebay.executors.wire.tokens import bearer, is_allowed, new_token
+from forebay.executors.link.sockets import JobSocket, dial, listen
+from forebay.executors.link.tokens import bearer, is_allowed, new_token
 
 
 def path_of(end: JobSocket) -> str:
@@ -20,12 +20,13 @@ def path_of(end: JobSocket) -> str:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / FOLDER).iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_caller_meets_its_server_however_deep_the_folder_is(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["a-folder-with-a-long-name"] * 8)
     deep.mkdir(parents=True)
+    deep /= "sockets"
     with closing(listen(deep, "driver", 0)) as here, socket.socket(socket.AF_UNIX) as server:
         server.bind(path_of(here))
         server.listen()
@@ -35,7 +36,7 @@ def test_a_caller_meets_its_server_however_deep_the_folder_is(tmp_path: Path) ->
         with closing(dial(deep, here.address)) as there, socket.socket(socket.AF_UNIX) as client:
             client.connect(path_of(there))
             assert (there.address, there.token) == (here.address, here.token)
-    assert not (deep / FOLDER).stat().st_mode & 0o077
+    assert not deep.stat().st_mode & 0o077
 
 
 def test_who_starts_again_has_another_address_and_another_token(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_a_socket_is_closed_once(tmp_path: Path) -> None:
 def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, mode: int) -> None:
     made = listen(tmp_path, "driver", 0)
     made.close()
-    (tmp_path / FOLDER).chmod(mode)
+    (tmp_path).chmod(mode)
     refused = f"only user {os.geteuid()} may enter it"
     with pytest.raises(InfrastructureError, match=f"mode 0{mode:o}, but {refused}"):
         listen(tmp_path, "driver", 0)
@@ -86,11 +87,12 @@ def test_a_folder_of_another_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / FOLDER).symlink_to(tmp_path / "elsewhere")
+    planted = tmp_path / "sockets"
+    planted.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InfrastructureError, match="sockets"):
-        listen(tmp_path, "driver", 0)
+        listen(planted, "driver", 0)
     with pytest.raises(OSError, match="sockets") as raised:
-        dial(tmp_path, "unix:driver-0.0123456789abcdef")
+        dial(planted, "unix:driver-0.0123456789abcdef")
     assert raised.value.errno in {errno.ELOOP, errno.ENOTDIR}
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -98,7 +100,7 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
 def test_a_planted_token_is_not_followed(tmp_path: Path) -> None:
     made = listen(tmp_path, "driver", 0)
     made.close()
-    (token,) = (tmp_path / FOLDER).iterdir()
+    (token,) = (tmp_path).iterdir()
     token.rename(tmp_path / "token")
     token.symlink_to(tmp_path / "token")
     with pytest.raises(OSError, match="token"):
@@ -126,7 +128,7 @@ def test_what_is_no_address_leads_nowhere(tmp_path: Path, address: str) -> None:
 def test_a_short_token_keeps_nobody_out(tmp_path: Path) -> None:
     made = listen(tmp_path, "driver", 0)
     made.close()
-    (token,) = (tmp_path / FOLDER).iterdir()
+    (token,) = (tmp_path).iterdir()
     token.write_text("x" * 15)
     with pytest.raises(InfrastructureError, match="holds no token"):
         dial(tmp_path, made.address)

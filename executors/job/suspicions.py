@@ -70,11 +70,11 @@ class Suspicion(Message):
 class ReadingMark:
     """Where the reader of one task is. A chunk costs two system calls, and no sync."""
 
-    def __init__(self, job_dir: Path, index: int, task: DataTask) -> None:
+    def __init__(self, folder: Path, task: DataTask) -> None:
         self._task = task
         self._descriptor: int | None = None
         name = ReadPlace.of(task, Position(0, 0)).file_name
-        self._path = _marks_folder(job_dir, index) / f"{next(_numbers)}-{name}"
+        self._path = folder / f"{next(_numbers)}-{name}"
 
     @contextmanager
     def decoding(self, position: Position) -> Iterator[None]:
@@ -109,9 +109,9 @@ class ReadingMark:
 class Suspicions:
     """The suspicions of one job: files in its folder, which outlive all its processes."""
 
-    def __init__(self, job_dir: Path) -> None:
-        self._job_dir = job_dir
-        self._folder = job_dir / _SUSPICIONS
+    def __init__(self, job: Path) -> None:
+        self._job = job
+        self._folder = job / _SUSPICIONS
 
     # The supervisor --------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Suspicions:
 
         Whether a task will be examined for it that would not have been otherwise.
         """
-        marks = list(_marks(_marks_folder(self._job_dir, index)))
+        marks = list(_marks(self._marks_of(index)))
         self.executor_starts(index)
         suspected = [place for decodes, place in marks if decodes]
         if number in CRASHES:
@@ -133,7 +133,7 @@ class Suspicions:
 
     def executor_starts(self, index: int) -> None:
         """Remove the marks of an earlier process."""
-        shutil.rmtree(_marks_folder(self._job_dir, index), ignore_errors=True)
+        shutil.rmtree(self._marks_of(index), ignore_errors=True)
 
     def is_in_vain(self, end: str) -> bool:
         """Whether all suspicions from an end are examined, and nothing explains it."""
@@ -143,6 +143,9 @@ class Suspicions:
         return all(each is None or each.end != end for each in found)
 
     # A data executor ------------------------------------------------------------------------
+
+    def mark(self, index: int, task: DataTask) -> ReadingMark:
+        return ReadingMark(self._marks_of(index), task)
 
     def of(self, task: DataTask) -> Suspicion | None:
         """What is suspected of a task.
@@ -175,9 +178,8 @@ class Suspicions:
     def _path(self, place: ReadPlace) -> Path:
         return self._folder / place.file_name
 
-
-def _marks_folder(job_dir: Path, index: int) -> Path:
-    return job_dir / _MARKS / f"{DATA.name}-{index}"
+    def _marks_of(self, index: int) -> Path:
+        return self._job / _MARKS / f"{DATA.name}-{index}"
 
 
 def _marks(folder: Path) -> Iterator[tuple[bool, ReadPlace]]:
