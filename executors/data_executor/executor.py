@@ -16,11 +16,14 @@ from pathlib import Path
 from forebay.config.specs.feeds import hours_together, stream_feed
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
+from forebay.datatasks.sources.common.cautious.read_units import Poison
+from forebay.datatasks.tasks import DataTask
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
+from forebay.executors.job.suspicions import Suspicion
 from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
@@ -29,6 +32,7 @@ from forebay.executors.roles.table import DATA
 from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
     Done,
+    Examined,
     ExecutorBeat,
     Grant,
     LeaseCall,
@@ -194,12 +198,22 @@ class DataExecutor:
             PrioritisedQueue(self._queue_sources, self._limits, reply.readers),
             self._readers,
             DeadLetterWriter(folder, self._letter_bytes),
-            Examiner(self._link, folder, deadline / _EXAMINATION_PARTS),
+            Examiner(self._link, self._examined, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not delay the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),
             self._threads,
             self._ended,
         )
+
+    def _examined(self, task: DataTask, suspicion: Suspicion, poison: Poison | None) -> None:
+        news = Examined(
+            executor=self._index,
+            instance=self._instance,
+            task=task,
+            suspicion=suspicion,
+            poison=poison,
+        )
+        self._client.call("examined", news, Done)
 
     def _switch(self, epoch: ServingEpoch | None) -> None:
         with self._changed:

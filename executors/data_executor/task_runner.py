@@ -158,7 +158,7 @@ class TaskRunner:
 
     def _read(self, source: SourceReader) -> None:
         progress = self.grant.progress
-        chunks = self._chunks(source, progress)
+        chunks = self._chunks(source)
         done = progress or TaskProgress(position=Position(0, 0))
         try:
             while (after := self._serve_next(chunks, source, done)) is not None:
@@ -166,20 +166,24 @@ class TaskRunner:
         finally:
             if isinstance(chunks, Generator):
                 chunks.close()
-        if self._suspected is not None:
-            self.examiner.suspicions.drop(self._task)
+        self._cleared()
         end = done.model_copy(update={"ended": True})
         self.queue.end_task(self._index, self._task.task_id, end)
         while not self.queue.settle(self._index, self._task.task_id, WAIT_SECONDS):
             progressed()  # it waits for room; the queue raises when its epoch ends
 
-    def _chunks(self, source: SourceReader, progress: TaskProgress | None) -> Iterator[Chunk]:
+    def _chunks(self, source: SourceReader) -> Iterator[Chunk]:
         chunk_rows = self.queue.chunk_rows(self._index)
-        poisons = self.examiner.poisons(self._task, self._spec, progress, chunk_rows)
-        suspicion = self.examiner.suspicions.of(self._task)
-        self._suspected = suspicion.place.position if suspicion else None
+        poisons = self.examiner.poisons(self.grant, self._spec, chunk_rows)
+        suspicion = self.grant.suspicion
+        self._suspected = suspicion.place.position if suspicion and not suspicion.is_due else None
         columns = self.readers.columns(self._task.source)
-        return read_around(source, self._task, progress, columns, chunk_rows, poisons)
+        return read_around(source, self._task, self.grant.progress, columns, chunk_rows, poisons)
+
+    def _cleared(self) -> None:
+        if self._suspected is not None:
+            self.examiner.cleared(self.grant)
+            self._suspected = None
 
     def _serve_next(
         self, chunks: Iterator[Chunk], source: SourceReader, done: TaskProgress
@@ -192,8 +196,7 @@ class TaskRunner:
             return None
         if self._suspected is not None and done.position > self._suspected:
             # The process that died had begun its chunk there; this chunk begins after it.
-            self.examiner.suspicions.drop(self._task)
-            self._suspected = None
+            self._cleared()
         self._set_aside(found)
         chunk = found.buffered(self._hour)
         if len(found.kept):

@@ -20,6 +20,7 @@ from forebay.datatasks.planning.open_source import open_source, source_class
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.contract.base import Commits
 from forebay.executors.arrow_start import start_arrow
+from forebay.executors.driver.hazards import Hazards
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.service import DriverService
@@ -42,18 +43,22 @@ class Driver:
         request = link.request("the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.use_names, pipeline.job
-        ledger = Ledger(Home(Path(request.home)), pipeline.name, request.line)
+        home = Home(Path(request.home))
+        ledger = Ledger(home, pipeline.name, request.line)
+        hazards = Hazards(link.suspicions, partial(home.model, pipeline.name, request.line))
         self._link = link
         self._journal = Journal(link.journal)
         self.state = DriverState(
             self._journal,
             attempt,
-            lambda window, generation: ServedWindow(ledger, window, generation, names, job),
+            lambda window, generation: ServedWindow(
+                ledger, window, generation, names, job, hazards
+            ),
             job.failover.heartbeat_timeout.total_seconds(),
         )
         openers = committing_sources(request) if request.commits else {}
         commits = SealCommitter(partial(commit_group, pipeline.name), openers)
-        self._service = DriverService(self.state, commits)
+        self._service = DriverService(self.state, hazards, commits)
         threads = _SPARE_THREADS + 2 * job.roles.data.count
         self._server = RpcServer(link, self._service.methods, threads)
 

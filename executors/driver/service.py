@@ -8,10 +8,12 @@ import time
 import grpc
 
 from forebay.errors import NotKnownError
+from forebay.executors.driver.hazards import Hazards
 from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.state import DriverState
 from forebay.executors.wire.messages import (
     Done,
+    Examined,
     ExecutorBeat,
     LeaseCall,
     Opened,
@@ -33,8 +35,8 @@ COMMIT_SECONDS = 45.0
 
 
 class DriverService:
-    def __init__(self, state: DriverState, commits: SealCommitter) -> None:
-        self._state = state
+    def __init__(self, state: DriverState, hazards: Hazards, commits: SealCommitter) -> None:
+        self._state, self._hazards = state, hazards
         self._commits = commits
         self._changed = threading.Condition()
         self._stopped = False
@@ -48,6 +50,7 @@ class DriverService:
             "lease": (LeaseCall, self.lease),
             "executor_beat": (ExecutorBeat, self.executor_beat),
             "failed": (TaskFailure, self.failed),
+            "examined": (Examined, self.examined),
             "open": (OpenWindow, self.open),
             "beat": (TrainerBeat, self.beat),
             "seal": (SealCall, self.seal),
@@ -104,6 +107,12 @@ class DriverService:
         with self._changed:
             self._state.failed(call)
             self._changed.notify_all()
+            return Done()
+
+    def examined(self, call: Examined, _context: grpc.ServicerContext) -> Message:
+        with self._changed:
+            self._state.member(call.executor, call.instance)
+            self._hazards.examined(call)  # whoever holds its lease
             return Done()
 
     def open(self, call: OpenWindow, _context: grpc.ServicerContext) -> Message:

@@ -13,6 +13,7 @@ from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import DataTask, TaskProgress
 from forebay.errors import InfrastructureError
+from forebay.executors.driver.hazards import Hazards
 from forebay.executors.driver.leases import LeaseTable, TaskState
 from forebay.executors.wire.messages import Grant, Progress
 
@@ -29,6 +30,7 @@ class ServedWindow:
         generation: int,
         source_names: Sequence[str],
         job: JobSpec,
+        hazards: Hazards,
     ) -> None:
         """Read the plan; nothing is leased.
 
@@ -39,6 +41,7 @@ class ServedWindow:
         self.generation = generation
         self._names = source_names
         self._ledger = ledger
+        self._hazards = hazards
         self._plan = ledger.plan(window, generation)
         self._table: pa.Table = ledger.tasks(window, generation)
         self._ids: pa.Array = pa.concat_arrays(self._table["task_id"].chunks or [_NO_IDS])
@@ -122,11 +125,14 @@ class ServedWindow:
         return self._ledger.data_task(self._table, row, self._plan)
 
     def _grant(self, row: int) -> Grant:
+        task = self._task(row)
         return Grant(
-            task=self._task(row),
+            task=task,
             attempt=int(self.leases.attempts[row]),
             failures=self.leases.failures[row],
             progress=self.leases.progress.get(row),
+            poisons=self._hazards.poisons(task),
+            suspicion=self._hazards.suspicion(task),
         )
 
     def _by_row(self, positions: Mapping[str, TaskProgress]) -> dict[int, TaskProgress]:

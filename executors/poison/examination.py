@@ -4,89 +4,89 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.sources.common.cautious.search import PoisonSearch
 from forebay.datatasks.sources.common.rows.chunks import place_text
-from forebay.datatasks.tasks import DataTask, ReadUnit, TaskProgress
+from forebay.datatasks.tasks import DataTask, ReadUnit
 from forebay.errors import DataError
 from forebay.executors.job.suspicions import ReadingMark, Suspicion
 from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.trial import Trial, TrialInVainError
-from forebay.executors.window_files.poisons import PoisonRecord
+from forebay.executors.wire.messages import Grant
 from forebay.system.liveness import waiting
 
-_LOG = logging.getLogger(__name__)
-
+# Tells the driver what is known of a suspected task: a poison, or None once it was read past the
+# place. Raises as `DriverState.examined`.
+Report = Callable[[DataTask, Suspicion, Poison | None], None]
 # Each examination has a child process with the memory of one more reader.
 _AT_ONCE = 2
+_LOG = logging.getLogger(__name__)
 
 
 class Examiner:
-    """Knows the poisons of one window's tasks, and finds those of suspected ones."""
+    """Finds the poisons of suspected tasks, in the lease of one epoch."""
 
-    def __init__(self, link: RoleLink, window_folder: Path, deadline_seconds: float) -> None:
-        """Poisons are kept in `window_folder`.
-
-        deadline_seconds: how long one part of an examination may take.
-        """
+    def __init__(self, link: RoleLink, report: Report, deadline_seconds: float) -> None:
+        """deadline_seconds: how long one part of an examination may take."""
         self._link = link
-        self.suspicions = link.suspicions
-        self._record = PoisonRecord(window_folder)
+        self._report = report
         self._deadline = deadline_seconds
         self._at_once = threading.Semaphore(_AT_ONCE)
 
     def mark(self, task: DataTask) -> ReadingMark:
         return self._link.mark(task)
 
-    def poisons(
-        self, task: DataTask, spec: SourceSpec, progress: TaskProgress | None, chunk_rows: int
-    ) -> list[Poison]:
+    def cleared(self, grant: Grant) -> None:
+        """A suspected task was read past the place, or to its end."""
+        if grant.suspicion is not None:
+            self._report(grant.task, grant.suspicion, None)
+
+    def poisons(self, grant: Grant, spec: SourceSpec, chunk_rows: int) -> list[Poison]:
         """What must not be read of a task; a suspected one is examined first.
 
         Raises:
             DataError: when there is a poison and `bad_rows` is `fail`, or there are too many.
             InfrastructureError: when it cannot be examined.
         """
-        known = self._record.of(task)
+        known, progress = list(grant.poisons), grant.progress
         ahead = [each for each in known if progress is None or each.unit.end > progress.position]
         if ahead and spec.bad_rows == "fail":
             raise _refused(spec, ahead[0])
-        suspicion = self.suspicions.of(task)
-        if suspicion is not None and suspicion.is_due:
+        if grant.suspicion is not None and grant.suspicion.is_due:
             with waiting():  # for other examinations, which are watched themselves
                 self._at_once.acquire()
             try:
-                self._examine(task, spec, suspicion, progress, chunk_rows, known)
+                self._examine(grant, grant.suspicion, spec, chunk_rows, known)
             finally:
                 self._at_once.release()
-            self.suspicions.drop(task)
+            self.cleared(grant)
         return known
 
     def _examine(
         self,
-        task: DataTask,
-        spec: SourceSpec,
+        grant: Grant,
         suspicion: Suspicion,
-        progress: TaskProgress | None,
+        spec: SourceSpec,
         chunk_rows: int,
         known: list[Poison],
     ) -> None:
+        task = grant.task
+
         def found(unit: ReadUnit, reason: str) -> None:
             poison = Poison(source=task.source, task_id=task.task_id, unit=unit, reason=reason)
             _LOG.warning("task %s: %s: %s", task.task_id, place_text(unit.location), reason)
-            self.suspicions.explain(suspicion)
             if spec.bad_rows == "fail":
                 raise _refused(spec, poison)
-            self._record.add(task, poison)
+            self._report(task, suspicion, poison)
             known.append(poison)
 
         start = suspicion.place.position
-        if progress is not None:
-            start = max(start, progress.position)
+        if grant.progress is not None:
+            start = max(start, grant.progress.position)
         _LOG.info("task %s is examined from %s on", task.task_id, tuple(start))
         given, crashed = self._link.arguments, suspicion.crashed
         trial = Trial(given, task, chunk_rows, known, self._deadline, crashed=crashed)

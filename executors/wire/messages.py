@@ -10,7 +10,9 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt
 
 from forebay.config.specs.datasets import Feed
+from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.tasks import DataTask, TaskProgress
+from forebay.executors.job.suspicions import Suspicion
 from forebay.system.message import Message
 from forebay.system.output.error_report import ErrorReport
 
@@ -56,12 +58,17 @@ class LeaseCall(Message):
 
 
 class Grant(Message):
-    """A lease: the task, which grant of it this is, and where to continue (None: its start)."""
+    """A lease: the task, which grant of it this is, and where to continue (None: its start).
+
+    poisons: what must not be read of it. suspicion: what an earlier reader may have died of.
+    """
 
     task: DataTask
     attempt: int
     failures: int
     progress: TaskProgress | None
+    poisons: list[Poison] = Field(default_factory=list)
+    suspicion: Suspicion | None = None
 
 
 class LeaseReply(Message):
@@ -103,6 +110,16 @@ class TaskFailure(Message):
     task_id: str
     attempt: int
     cause: ErrorReport
+
+
+class Examined(Message):
+    """News of a suspected task: a poison that explains an end, or None: it was read past there."""
+
+    executor: int
+    instance: str
+    task: DataTask
+    suspicion: Suspicion
+    poison: Poison | None = None
 
 
 # Trainer -> driver ---------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,20 @@ from support.projects import (
 from support.record_files import csv_rows
 from support.there import there
 
+from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.cautious.child import ChildDiedError
 from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.sources.common.cautious.search import PoisonSearch, ReaderDiedError
 from forebay.datatasks.tasks import DataTask, Position, ReadUnit
 from forebay.errors import DataError
+from forebay.executors.driver.hazards import Hazards
 from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.suspicions import Suspicion
 from forebay.executors.poison import trial
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.poison.trial import Trial, TrialInVainError
+from forebay.executors.wire.messages import Examined, Grant
 
 ROWS = 480
 HOURS = 24  # a segment each
@@ -175,21 +180,30 @@ def test_what_kills_is_red_or_set_aside_by_policy(
     suspicions = JobFolder(path.job_dir).suspicions
     assert suspicions.executor_ended(0, signal.SIGSEGV, "end")
     monkeypatch.setenv("PYTHONPATH", project.environment["PYTHONPATH"])
-    window_folder = path.home.model("ads", "main", "2026-03-01", 1)
-    examiner = Examiner(path.link, window_folder, 60.0)
+    hazards = Hazards(suspicions, partial(path.home.model, "ads", "main"))
+
+    def report(task: DataTask, suspicion: Suspicion, poison: Poison | None) -> None:
+        news = {"executor": 0, "instance": "i", "suspicion": suspicion, "poison": poison}
+        hazards.examined(Examined(task=task, **news))
+
+    def poisons(spec: SourceSpec) -> list[Poison]:
+        known, suspicion = hazards.poisons(task), hazards.suspicion(task)
+        grant = Grant(task=task, attempt=1, failures=0, progress=None, poisons=known)
+        grant = grant.model_copy(update={"suspicion": suspicion})
+        return Examiner(path.link, report, 60.0).poisons(grant, spec, 100)
 
     with pytest.raises(DataError, match=rf"'clicks'.*{file}.*SIGABRT.*bad_rows: dead_letter"):
-        examiner.poisons(task, spec, None, 100)
+        poisons(spec)
     assert suspicions.of(task) is not None, "whoever reads it next is warned too"
 
     kept = spec.model_copy(update={"bad_rows": "dead_letter"})
-    (found,) = examiner.poisons(task, kept, None, 100)
+    (found,) = poisons(kept)
     assert found.unit.first == Position(7, 0)
     assert str(found.unit.location["file"]).endswith(file)
     assert suspicions.of(task) is None
     assert not suspicions.is_in_vain("end")
     deaths = code.deaths()
-    assert Examiner(path.link, window_folder, 60.0).poisons(task, kept, None, 100) == [found]
+    assert poisons(kept) == [found]
     assert code.deaths() == deaths, "nobody has to die of it again"
     with pytest.raises(DataError, match=file):
-        examiner.poisons(task, spec, None, 100)
+        poisons(spec)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.poisons import no_hazards
 from support.task_tables import record_tasks
 
 from forebay.config.specs.jobs import JobSpec
@@ -304,7 +305,9 @@ class Crashes(RuleBasedStateMachine):
 
     def _start_driver(self) -> None:
         def served(window: str, generation: int) -> ServedWindow:
-            return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
+            return ServedWindow(
+                self.ledger, window, generation, SOURCES, JobSpec(), no_hazards(self.folder)
+            )
 
         self.journal = Journal(self.folder / "journal" / "driver.jsonl")
         self.drivers += 1

@@ -76,7 +76,7 @@ class LiveReader:
             ),
             self._readers,
             letters,
-            Examiner(self._link, folder, READ_SECONDS),
+            Examiner(self._link, lambda *_: None, READ_SECONDS),
             threading.Semaphore(1),
             self._threads,
             self._ended,

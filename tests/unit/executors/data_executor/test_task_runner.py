@@ -49,7 +49,7 @@ def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -
     grant = Grant(task=task(), attempt=1, failures=0, progress=None)
     decoding = threading.Semaphore()
     letters, link = DeadLetterWriter(tmp_path), LocalLink(tmp_path, "data")
-    examiner = Examiner(link, tmp_path, 60.0)
+    examiner = Examiner(link, lambda *_: None, 60.0)
     threads = RunnerThreads("reader")
     TaskRunner(grant, readers, queue, letters, examiner, decoding, threads, ended.append)._run()
     (outcome,) = ended

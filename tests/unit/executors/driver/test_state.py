@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.poisons import no_hazards
 from support.task_tables import record_tasks
 from support.there import there
 
@@ -50,7 +51,9 @@ class Driver:
         self.state = DriverState(self.journal, attempt, self.window, SILENT_AFTER, lambda: self.now)
 
     def window(self, window: str, generation: int) -> ServedWindow:
-        return ServedWindow(self.ledger, window, generation, SOURCES, JobSpec())
+        return ServedWindow(
+            self.ledger, window, generation, SOURCES, JobSpec(), no_hazards(self.folder)
+        )
 
     def again(self) -> Driver:
         """Its successor."""
@@ -384,4 +387,4 @@ def test_a_beat_outside_of_its_epoch_counts_no_tasks(driver: Driver) -> None:
 
 def test_a_plan_of_another_pipeline_is_refused(driver: Driver) -> None:
     with pytest.raises(InfrastructureError, match="names a source of another pipeline"):
-        ServedWindow(driver.ledger, WINDOW, 1, ["history"], JobSpec())
+        ServedWindow(driver.ledger, WINDOW, 1, ["history"], JobSpec(), no_hazards(driver.folder))
