@@ -10,9 +10,10 @@ import argparse
 import logging
 import os
 import resource
+import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -30,17 +31,45 @@ EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
+class Stop:
+    """Whether a role that is a thread of a larger process is to end."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._calls: list[Callable[[], object]] = []
+
+    def then(self, call: Callable[[], object]) -> None:
+        """Make this call, in the thread that wants the end."""
+        self._calls.append(call)
+        if self._event.is_set():
+            call()
+
+    def set(self) -> None:
+        if not self._event.is_set():
+            self._event.set()
+            for call in self._calls:
+                call()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self) -> None:
+        self._event.wait()
+
+
 @dataclass(frozen=True)
 class Given:
     """What one process of a role is given.
 
     attempt: ascends over all processes in its place. lease_epoch: of the model line, for a role
-    that trains it; every change of the line is checked against it.
+    that trains it; every change of the line is checked against it. stop: only a thread gets to know
+    that it is to end; a process is killed.
     """
 
-    link: RoleLink
+    link: LocalLink
     attempt: int
-    lease_epoch: int | None = None
+    lease_epoch: int | None
+    stop: Stop
 
 
 @contextmanager
@@ -53,15 +82,41 @@ def role_process(role: Role, arguments: list[str] | None = None) -> Iterator[Giv
         SystemExit: when the arguments are wrong, after an error, or as `start_role` does.
         OSError: see `start_role`.
     """
+    given = _given(role, arguments, Stop())
+    start_role(given.link)
+    with role_exit(given.link):
+        yield given
+
+
+def run_in_thread(
+    role: Role, run: Callable[[Given], None], arguments: Sequence[str], stop: Stop
+) -> int:
+    """Run a role in a thread of a process that has more of them; the result is its exit code.
+
+    What belongs to a whole process stays as it is: its log, its signals, how it ends.
+    """
+    given = _given(role, arguments, stop)
+    try:
+        with Activity(role.name):
+            run(given)
+    except Exception as error:  # noqa: BLE001 - told to the supervisor, as by a process
+        if stop.is_set():  # it met what was closed
+            return -signal.SIGTERM
+        failure = ErrorReport.of(error)
+        _LOG.exception("%s-%d fails (exit code %d)", role.name, given.link.index, failure.exit_code)
+        given.link.failed(failure)
+        return failure.exit_code
+    return 0
+
+
+def _given(role: Role, arguments: Sequence[str] | None, stop: Stop) -> Given:
     parser = argparse.ArgumentParser(prog=role.module)
     add_link_arguments(parser)
     for name in ("index", "attempt", *(("lease-epoch",) if role.trains_line else ())):
         parser.add_argument(f"--{name}", type=int, required=True)
     found = parser.parse_args(arguments)
     link = LocalLink(found.job, role.name, found.index)
-    start_role(link)
-    with role_exit(link):
-        yield Given(link, found.attempt, getattr(found, "lease_epoch", None))
+    return Given(link, found.attempt, getattr(found, "lease_epoch", None), stop)
 
 
 def link_of_child(arguments: list[str] | None = None) -> RoleLink:

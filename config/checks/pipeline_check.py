@@ -10,6 +10,7 @@ from forebay.config.checks.model_size import model_size
 from forebay.config.specs.base import format_mib
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import stream_feed
+from forebay.config.specs.jobs import INLINE
 from forebay.config.specs.models import Paradigm, Variant
 from forebay.config.specs.pipelines import ComparedSpec, PipelineSpec
 from forebay.config.specs.sources import SourceSpec
@@ -35,7 +36,7 @@ def check_mixing(
     document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec] | None
 ) -> Iterator[Problem]:
     """Problems and notes; without `sources` (one is unknown or bad) feeds are not checked."""
-    for check in (_weights, _floors, _dates, _paper, _size):
+    for check in (_weights, _floors, _dates, _paper, _size, _plane):
         yield from check(document, spec)
     if sources is not None:
         feeds: dict[str, Feed] = {}
@@ -137,6 +138,15 @@ def _size(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
         )
         problem = document.problem(("job", "roles", "trainer", "memory"), "memory", message)
         yield replace(problem, severity="note")
+
+
+def _plane(document: Document, spec: PipelineSpec) -> Iterator[Problem]:
+    if spec.job.plane == INLINE:
+        message = (
+            "plane: inline runs the whole job in the process that submits it: `forebay run` only, "
+            "no limits, no restart of what hangs, and a payload that kills its reader ends it all"
+        )
+        yield replace(document.problem(("job", "plane"), "plane", message), severity="note")
 
 
 def _feeds(

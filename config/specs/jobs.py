@@ -15,7 +15,8 @@ from forebay.errors import ConfigError
 from forebay.home.store.s3_address import s3_address
 from forebay.system.names import is_one_line
 
-PLANES, LOCAL = "forebay.planes", "local"  # a group of entry points, and ours
+PLANES = "forebay.planes"  # a group of entry points, ours among them
+LOCAL, INLINE = "local", "inline"
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
@@ -346,9 +347,12 @@ class JobSpec(Spec):
     @field_validator("plane")
     @classmethod
     def _installed(cls, name: str) -> str:
-        if name == LOCAL:  # looking for others reads what every installed package says of itself
+        if name in {
+            LOCAL,
+            INLINE,
+        }:  # looking for others reads what every installed package says of itself
             return name
-        known = sorted({LOCAL, *(point.name for point in entry_points(group=PLANES))})
+        known = sorted({LOCAL, INLINE, *(point.name for point in entry_points(group=PLANES))})
         if name not in known:
             raise ValueError(f"no plane {name!r} is installed, but {', '.join(known)}")
         return name

@@ -296,4 +296,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(given: Given) -> None:
     """In a process that is set up."""
-    DataExecutor(given.link, given.attempt).run()
+    executor = DataExecutor(given.link, given.attempt)
+    given.stop.then(executor.close)
+    executor.run()

@@ -7,7 +7,6 @@ docs/internals/protocol.md says what it may forget.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -106,4 +105,5 @@ def run(given: Given) -> None:
     driver = Driver(given.link, given.attempt)
     driver.start()
     with waiting():  # the threads that answer and commit show the driver's progress
-        threading.Event().wait()
+        given.stop.wait()
+    driver.stop()

@@ -12,10 +12,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from forebay.config.role_environment import declared_variables
+from forebay.config.specs.jobs import INLINE
 from forebay.config.yaml.environment import names_of
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Measure, Progress
@@ -29,6 +31,8 @@ from forebay.system.processes.parent import JOB_ID_NAME
 
 # Arguments with which an interpreter runs a supervisor.
 SUPERVISOR_ARGUMENTS = ("-P", "-m", "forebay.executors.supervisor")
+# By name, as above: a submitter knows no process of a job.
+_INLINE_SUPERVISOR = "forebay.executors.supervisor.inline"
 SUPERVISOR_COMMAND = (sys.executable, *SUPERVISOR_ARGUMENTS)
 # How long a job must stay held to count as one with a live supervisor.
 LIVE_SECONDS = 0.2
@@ -144,8 +148,14 @@ class LocalJob:
         self.folder.prepare(request, continues=continues)
 
     def start(self, request: JobRequest, command: Sequence[str]) -> Started:
+        job = request.pipeline_spec().job
+        if job.plane == INLINE:
+            descriptor = os.dup(self.lock.descriptor)
+            self.lock.leave()
+            start_here = import_module(_INLINE_SUPERVISOR).start_here
+            return cast("Started", start_here(self.folder.path, descriptor))
         referred = names_of(request.pipeline) | names_of(request.sources)
-        declared = declared_variables(request.pipeline_spec().job, referred)
+        declared = declared_variables(job, referred)
         environment = {
             **inherited(os.environ, (*PLANNING, *declared)),
             JOB_ID_NAME: request.job_id,

@@ -16,8 +16,8 @@ from forebay.system.processes.identity import ProcessIdentity
 class Launch:
     """One process to start.
 
-    command: program and arguments. environment: all of it; nothing is inherited.
-    log_path: where stdout and stderr are appended. resources: its limits from the start.
+    command: program and arguments. arguments: those for the role. environment: all of it; nothing
+    is inherited. log_path: where stdout and stderr are appended. resources: its first limits.
     """
 
     role: str
@@ -26,6 +26,7 @@ class Launch:
     environment: Mapping[str, str]
     log_path: Path
     resources: Resources = UNLIMITED
+    arguments: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -99,7 +100,12 @@ class Execution(Protocol):
 
 
 class Plane(Protocol):
-    """Runs processes. Used from one thread."""
+    """Runs processes. Used from one thread.
+
+    kills: whether one of them can be ended by force, if it hangs say.
+    """
+
+    kills: bool
 
     def start(self, launch: Launch) -> Execution:
         """Start a process. Limits that cannot hold are no error: `Execution.limits` says why.

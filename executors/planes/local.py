@@ -155,6 +155,8 @@ class LocalExecution:
 class LocalPlane:
     """Starts processes with subprocess; they end with this process, however it ends."""
 
+    kills = True
+
     def __init__(self, job: str, *, adopts_orphans: bool = True) -> None:
         """With `adopts_orphans`, all other children of this process count as orphans.
 

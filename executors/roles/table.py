@@ -27,7 +27,8 @@ class Role:
     deadline: how long one may make no progress. ends_job: it ends by itself, and its exit code 0 is
     the success of the job; all others serve until they are stopped. trains_line: it gets
     `--lease-epoch N`, against which every change of the model line is checked. reads_payloads: a
-    signal that ends it may be the fault of what it reads.
+    signal that ends it may be the fault of what it reads. body: `module:function` of what a thread
+    runs in its place (see `forebay.executors.role.Given`); without, it runs in processes only.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Role:
     ends_job: bool = False
     trains_line: bool = False
     reads_payloads: bool = False
+    body: str = ""
 
     def settings(self, declared: RolesSpec) -> RoleSpec:
         return getattr(declared, self.block) if self.block else RoleSpec()
@@ -54,6 +56,7 @@ DRIVER = Role(
     access=Access(sources=True, database=True),
     block="data",
     deadline=lambda deadlines: deadlines.driver,
+    body="forebay.executors.driver.driver:run",
 )
 # It decodes what nobody trusts, so it alone does not get the database's address.
 DATA = Role(
@@ -64,6 +67,7 @@ DATA = Role(
     counts=True,
     deadline=lambda deadlines: deadlines.data,
     reads_payloads=True,
+    body="forebay.executors.data_executor.executor:run",
 )
 TRAINER = Role(
     name="trainer",
@@ -73,6 +77,7 @@ TRAINER = Role(
     deadline=lambda deadlines: deadlines.trainer,
     ends_job=True,
     trains_line=True,
+    body="forebay.executors.trainer.train:run",
 )
 ROLES = (DRIVER, DATA, TRAINER)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 
+from forebay.config.specs.jobs import INLINE
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.plan import WindowPlan
-from forebay.errors import LineBusyError, UsageError
+from forebay.errors import ConfigError, LineBusyError, UsageError
 from forebay.executors.job.host import SUPERVISOR_ARGUMENTS
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import BEATS_SECONDS, find_job, is_silent
@@ -49,6 +50,11 @@ def submit_window(
         NotReadyError: for a window without rows that would be the first of the line.
         ForebayError: when the job cannot be started.
     """
+    if target.pipeline.job.plane == INLINE:
+        raise ConfigError(
+            f"pipeline {target.pipeline.name}: a job on the plane inline ends with the process that "
+            "submits it, and Airflow's does not wait: set job.plane to local, or use `forebay run`"
+        )
     return _Submission(target, claim, run, again=again).submit(previous)
 
 

@@ -29,19 +29,20 @@ _STARTS = 65_536  # more than a process is started under one supervisor
 
 @dataclass(frozen=True)
 class RoleCommand:
-    """command: what all starts of a process have in common."""
+    """interpreter: what runs the role. common: arguments of all starts of a process."""
 
     role: Role
     index: int
-    command: tuple[str, ...]
+    interpreter: tuple[str, ...]
+    common: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """`<role>-<index>`, as in the names of its files."""
         return f"{self.role.name}-{self.index}"
 
-    def started(self, run_epoch: int, start: int) -> tuple[str, ...]:
-        """The command of one start, counted from 1 under the supervisor of a submission.
+    def arguments(self, run_epoch: int, start: int) -> tuple[str, ...]:
+        """For the role, of one start, counted from 1 under the supervisor of a submission.
 
         Attempts ascend over all submissions of a job, so nobody has to compare clocks.
 
@@ -52,7 +53,7 @@ class RoleCommand:
             raise InfrastructureError(
                 f"{self.name} was started {start - 1:,} times: see in its log why, and run again"
             )
-        return (*self.command, "--attempt", str(run_epoch * _STARTS + start))
+        return (*self.common, "--attempt", str(run_epoch * _STARTS + start))
 
 
 class RoleCommands:
@@ -73,8 +74,9 @@ class RoleCommands:
             raise ConfigError(f"role {name!r} is wanted of this job, but it is not installed here")
         # -P: a module beside the user's files must not shadow an installed one.
         python = role.settings(self._spec.roles).runtime.python or sys.executable
-        start = (python, "-P", "-m", role.module, *self._where, "--index", str(index))
-        return RoleCommand(role, index, (*start, *(self._lease if role.trains_line else ())))
+        interpreter = (python, "-P", "-m", role.module)
+        lease = self._lease if role.trains_line else ()
+        return RoleCommand(role, index, interpreter, (*self._where, "--index", str(index), *lease))
 
 
 def role_environment(

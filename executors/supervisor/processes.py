@@ -226,6 +226,8 @@ class JobProcesses:
 
     def _end_hung(self) -> bool:
         before = self.hung
+        if not self._plane.kills:
+            return False
         for name, one in self._processes.items():
             running = one.process.running
             if running is not None and one.guard.tick(running.identity, time.monotonic()):
@@ -321,7 +323,7 @@ class JobProcesses:
     def _start(self, command: RoleCommand, link: ProcessLink, guard: HangGuard) -> Execution:
         role, index = command.role.name, command.index
         self._starts[command.name] += 1
-        arguments = command.started(self._run_epoch, self._starts[command.name])
+        arguments = command.arguments(self._run_epoch, self._starts[command.name])
         link.forget()
         self.registered.discard(command.name)
         self._crashes.starts(command)
@@ -332,7 +334,9 @@ class JobProcesses:
             os.environ, self._request, command.role, link.new_temporary()
         )
         limits = self.desired.resources[role].without_cpu
-        return self._plane.start(Launch(role, index, arguments, environment, link.log, limits))
+        full = (*command.interpreter, *arguments)
+        launch = Launch(role, index, full, environment, link.log, limits, arguments)
+        return self._plane.start(launch)
 
     def _failure(self, ended: RoleProcess, exit_code: int) -> ErrorReport:
         """What the process itself wrote, or else its exit code and its last log line."""

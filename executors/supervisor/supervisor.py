@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -128,7 +129,8 @@ class Supervisor:
     def _run_processes(
         self, status: JobStatus, processes: JobProcesses, reporter: StateReporter
     ) -> int:
-        when_told_to_end(self._terminate)
+        if threading.current_thread() is threading.main_thread():  # only there signals arrive
+            when_told_to_end(self._terminate)
         now = datetime.now(UTC)
         waited = max(0.0, (now - status.submitted_at).total_seconds())
         status = self._changed(status, state="running", started_at=now, phases={"start": waited})

@@ -51,6 +51,7 @@ def run(given: Given) -> None:
 
     remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
     trainer = WindowTrainer(given, request, layout, make)
+    given.stop.then(trainer.close)
     try:
         for position, window in enumerate(request.windows):
             trainer.train(window, position)

@@ -1,30 +1,40 @@
 """Jobs without processes, for tests of what is decided, counted and told rather than of processes.
 
-tests/integration/test_line_in_process.py shows that they leave what real processes leave.
+They run on the plane `inline`, whatever their pipelines say. tests/integration/test_inline.py shows
+that they leave what real processes leave.
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from support.whole_life.in_process import run_jobs_here
+from forebay.executors.job.host import LocalJob
+from forebay.executors.job.request import JobRequest
+from forebay.executors.supervisor import supervisor
+from forebay.executors.supervisor.inline import InlinePlane, start_here
+
+
+def _start(held: LocalJob, request: JobRequest, command: Sequence[str]) -> Any:
+    del request, command
+    descriptor = os.dup(held.lock.descriptor)
+    held.lock.leave()
+    return start_here(held.folder.path, descriptor)
 
 
 @contextmanager
 def jobs_in_this_process() -> Iterator[None]:
     """Commands that are called in this process run the jobs that they submit in it too."""
-    handlers = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            run_jobs_here(patch.setattr)
-            yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalJob, "start", _start)
+        patch.setattr(supervisor, "make_plane", lambda _name, job: InlinePlane(job))
+        # The page cache outlives a process.
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
 
 
 @pytest.fixture

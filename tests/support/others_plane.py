@@ -48,6 +48,8 @@ class OthersExecution:
 
 
 class OthersPlane:
+    kills = True
+
     def __init__(self, job: str) -> None:
         self.job = job
         self.started: list[OthersExecution] = []

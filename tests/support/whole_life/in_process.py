@@ -6,15 +6,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from forebay.executors.job import host
 from forebay.executors.job.request import JobRequest
-from forebay.executors.link.local import LocalLink
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
-from forebay.executors.role import Given
-from forebay.executors.roles.table import ROLES
+from forebay.executors.role import Stop, run_in_thread
+from forebay.executors.roles.table import ROLES, TRAINER
 from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
 from forebay.executors.trainer.train import run
@@ -66,11 +64,11 @@ class _Execution:
 class InProcessPlane:
     """Calls the trainer where others start it."""
 
+    kills = False
+
     def start(self, launch: Launch) -> _Execution:
         if launch.role == "trainer":
-            given = dict(zip(launch.command, launch.command[1:], strict=False))
-            link = LocalLink(Path(given["--job"]), launch.role)
-            run(Given(link, int(given["--attempt"]), int(given["--lease-epoch"])))
+            assert run_in_thread(TRAINER, run, launch.arguments, Stop()) == 0
         return _Execution(launch.role)
 
     def stop(self, grace_seconds: float) -> None:

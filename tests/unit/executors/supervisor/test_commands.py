@@ -36,22 +36,22 @@ def test_commands() -> None:
     commands = RoleCommands(ROLES, spec, ("--job", "/home/j1"), 7)
     python, job = [sys.executable, "-P", "-m"], ("--job", "/home/j1")
     driver, data = commands.of("driver", 0), commands.of("data", 1)
-    assert list(driver.command) == [*python, DRIVER.module, *job, "--index", "0"]
-    assert list(data.command) == [*python, DATA.module, *job, "--index", "1"]
+    assert [*driver.interpreter, *driver.common] == [*python, DRIVER.module, *job, "--index", "0"]
+    assert [*data.interpreter, *data.common] == [*python, DATA.module, *job, "--index", "1"]
     assert (driver.name, data.name) == ("driver-0", "data-1")
-    trains = commands.of("trainer", 0).command
+    trains = commands.of("trainer", 0).common
     assert (trains[0], trains[-2:]) == ("/opt/tf/bin/python", ("--lease-epoch", "7"))
 
 
 def test_attempts_ascend_over_starts_and_submissions() -> None:
-    command = RoleCommand(DRIVER, 0, ("python",))
-    started = [command.started(*each) for each in [(1, 1), (1, 2), (1, 65_535), (2, 1)]]
+    command = RoleCommand(DRIVER, 0, (), ("--job", "j"))
+    started = [command.arguments(*each) for each in [(1, 1), (1, 2), (1, 65_535), (2, 1)]]
     assert [each[:2] for each in started] == [("python", "--attempt")] * 4
     attempts = [int(each[2]) for each in started]
     assert attempts == sorted(set(attempts))
     assert attempts[0] == 65_537
     with pytest.raises(InfrastructureError, match="driver-0 was started 65,535 times"):
-        command.started(1, 65_536)
+        command.arguments(1, 65_536)
 
 
 def test_the_environment_marks_the_job_and_keeps_users_tuning(request_of_ads: JobRequest) -> None:

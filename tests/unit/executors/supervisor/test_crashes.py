@@ -15,7 +15,7 @@ from forebay.executors.roles import table as roles
 from forebay.executors.supervisor.commands import RoleCommand
 from forebay.executors.supervisor.processes import ExaminedCrashes
 
-DATA = RoleCommand(roles.DATA, 0, ())
+DATA = RoleCommand(roles.DATA, 0, (), ())
 
 
 def died(
@@ -70,7 +70,7 @@ def test_an_end_while_another_is_looked_into_is_its_own(tmp_path: Path) -> None:
 
 def test_other_roles_codes_and_kills_of_our_own_count(tmp_path: Path) -> None:
     crashes = ExaminedCrashes(JobFolder(tmp_path).suspicions)
-    assert not died(crashes, tmp_path, command=RoleCommand(roles.TRAINER, 0, ()))
+    assert not died(crashes, tmp_path, command=RoleCommand(roles.TRAINER, 0, (), ()))
     assert not died(crashes, tmp_path, -4)
     assert not died(crashes, tmp_path, signal.SIGKILL), "the first one may be anybody's"
     assert died(crashes, tmp_path, signal.SIGKILL)
