@@ -52,8 +52,8 @@ def submit_window(
     """
     if target.pipeline.job.plane == INLINE:
         raise ConfigError(
-            f"pipeline {target.pipeline.name}: a job on the plane inline ends with the process that "
-            "submits it, and Airflow's does not wait: set job.plane to local, or use `forebay run`"
+            f"pipeline {target.pipeline.name}: a job on the plane inline ends with the process "
+            "that submits it, which Airflow ends: set job.plane to local, or use `forebay run`"
         )
     return _Submission(target, claim, run, again=again).submit(previous)
 

@@ -1,0 +1,97 @@
+"""The plane `inline`: the same rows and links as with processes, in the process that submits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.projects import Project, ads_pipeline, ads_project
+from support.there import eventually
+
+from forebay.errors import ConfigError
+from forebay.executors.job.stored_jobs import newest_jobs
+from forebay.executors.job.submit import attach
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.planes.base import Launch
+from forebay.executors.roles.resources import Resources
+from forebay.executors.supervisor.inline import InlinePlane
+from forebay.home.paths import Home
+
+_DIFFERENT = {"files", "started_at", "finished_at"}
+
+
+def project_of(root: Path, plane: str, **more: Any) -> Project:
+    pipeline = ads_pipeline()
+    pipeline["job"] = {**pipeline.get("job", {}), "plane": plane, **more}
+    return ads_project(root / plane, days=3, rows=400, pipeline=pipeline)
+
+
+def links(project: Project) -> list[dict[str, Any]]:
+    chain = ModelChain(Home(project.home), "ads")
+    return [link.model_dump(mode="json", exclude=_DIFFERENT) for link in chain.links()]
+
+
+def threads() -> set[str]:
+    return {each.name for each in threading.enumerate()} & {"driver-0", "data-0", "trainer-0"}
+
+
+def test_it_leaves_what_processes_leave_and_no_thread(tmp_path: Path) -> None:
+    found = {}
+    for plane in ("local", "inline"):
+        project = project_of(tmp_path, plane)
+        project.run("2026-03-01", "2026-03-02")
+        project.run("2026-03-02", "2026-03-02", "--reprocess")
+        found[plane] = links(project)
+    assert len(found["local"]) == 3
+    assert found["inline"] == found["local"]
+    assert threads() == set()
+
+
+def test_a_job_that_is_cancelled_ends_its_threads_and_can_run_again(tmp_path: Path) -> None:
+    project = project_of(tmp_path, "inline")
+    home = Home(project.home)
+
+    def cancel() -> None:
+        eventually(lambda: threads() == {"driver-0", "data-0", "trainer-0"}, 30)
+        (job, *_), _ = newest_jobs(home, "ads", None, 1)
+        attach(home, job.job_id).cancel()
+
+    cancelling = threading.Thread(target=cancel)
+    cancelling.start()
+    asked = ("--from", "2026-03-01", "--to", "2026-03-03")
+    assert project.forebay("run", "ads", *asked, check=False).returncode != 0
+    cancelling.join(30)
+    (job, *_), _ = newest_jobs(home, "ads", None, 1)
+    assert job.status.state == "cancelled"
+    assert not job.host.is_held(job.job_id)
+    eventually(lambda: threads() == set())
+    project.run("2026-03-01", "2026-03-03")
+    assert len(links(project)) == 3
+
+
+def test_what_only_processes_can_do_is_refused_or_said(tmp_path: Path) -> None:
+    plane = InlinePlane("job")
+    limits, log = Resources(memory_bytes=1), tmp_path / "log"
+    given = ("--job", str(tmp_path), "--index", "0", "--attempt", "1")
+    launch = Launch("driver", 0, (), {}, log, limits, given)
+    execution = plane.start(launch)
+    assert execution.limits.outcome == "unsupported"
+    assert execution.identity.pid == os.getpid()
+    assert not execution.identity.kill(), "it would end this process"
+    plane.stop(5)
+    checked = project_of(tmp_path, "inline").forebay("check").stderr
+    assert "plane: inline runs the whole job in the process that submits it" in checked
+
+
+def test_a_role_without_a_body_runs_in_processes_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from support.others_role import CACHE
+
+    plane = InlinePlane("job")
+    monkeypatch.setitem(plane._roles, "cache", CACHE)
+    with pytest.raises(ConfigError, match="role 'cache' runs in processes only"):
+        plane.start(Launch("cache", 0, (), {}, tmp_path / "log"))
