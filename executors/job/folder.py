@@ -20,6 +20,7 @@ from forebay.home.paths import Home
 from forebay.home.privacy import make_home
 from forebay.system.files.durable import write_atomically, write_private, writing
 from forebay.system.files.locks import is_held
+from forebay.system.message import Message
 from forebay.system.output.error_report import ErrorReport
 
 _REQUEST_NAME = "job.json"
@@ -149,6 +150,10 @@ class JobFolder:
         return True
 
 
+class _Phases(Message):
+    seconds: dict[str, float]
+
+
 class ProcessFiles:
     """What one process of a job leaves for its supervisor."""
 
@@ -159,6 +164,7 @@ class ProcessFiles:
         self.pulse = job / "pulse" / name
         self._failure = job / "failures" / f"{name}.json"
         self._registered = job / "endpoints" / name
+        self._phases = job / "pulse" / f"{name}.json"
         self._endpoint = job / "endpoints" / f"{role}.json"
         self._temporary = job / "temporary" / name
 
@@ -168,6 +174,21 @@ class ProcessFiles:
 
     def failed(self, failure: ErrorReport) -> None:
         write_atomically(self._failure, failure.model_dump_json())
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by what the newest process says that it did; empty before it says so.
+
+        Raises:
+            DataError: when the file is damaged.
+        """
+        found = _Phases.of_file(self._phases)
+        return {} if found is None else found.seconds
+
+    def report_phases(self, seconds: dict[str, float]) -> None:
+        """Replace that. It is no loss if the host loses it, so nothing waits for the disk."""
+        new = self._phases.with_suffix(".new")
+        new.write_text(_Phases(seconds=seconds).model_dump_json())
+        new.replace(self._phases)
 
     def is_registered(self) -> bool:
         """Whether the driver knows the newest process."""
@@ -181,7 +202,7 @@ class ProcessFiles:
 
         It must neither be taken for the next one's nor direct others to where nobody listens.
         """
-        for left in (self._failure, self._registered, self._endpoint):
+        for left in (self._failure, self._registered, self._endpoint, self._phases):
             left.unlink(missing_ok=True)
 
     def new_temporary(self) -> Path:

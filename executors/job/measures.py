@@ -6,7 +6,11 @@ line goes, and intervals are twice as far apart from then on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -56,12 +60,36 @@ class ProcessMeasure(Message):
     """Means over the interval. None: the plane cannot know.
 
     throttled_share: of the interval, in which the process was held back by its quota.
+    phases: what its threads did, in shares of the interval; several threads may do the same.
     """
 
     cpu_cores: float | None = None
     throttled_share: float | None = None
     memory_bytes: int | None = None
     memory_peak_bytes: int | None = None
+    phases: dict[str, float] = Field(default_factory=dict)
+
+
+class PhaseSeconds:
+    """How long threads of one process did what, since its start."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - began
+            with self._lock:
+                self._seconds[name] += spent
+
+    def seconds(self) -> dict[str, float]:
+        with self._lock:
+            return {name: round(spent, 3) for name, spent in self._seconds.items()}
 
 
 class Measure(Message):

@@ -77,6 +77,9 @@ class LocalLink:
     def report(self, progress: Progress) -> None:
         self._folder.report(progress)
 
+    def report_phases(self, seconds: dict[str, float]) -> None:
+        self._files.report_phases(seconds)
+
     def mark(self, task: DataTask) -> ReadingMark:
         return self.suspicions.mark(self.index, task)
 

@@ -81,6 +81,9 @@ class RoleLink(Protocol):
     def report(self, progress: Progress) -> None:
         """Replace that."""
 
+    def report_phases(self, seconds: dict[str, float]) -> None:
+        """Say how long this process has done what, for measures."""
+
     def mark(self, task: DataTask) -> ReadingMark:
         """Say what this process reads, in case it dies of it."""
 
@@ -113,6 +116,9 @@ class ProcessLink(Protocol):
 
     def is_registered(self) -> bool:
         """Whether the driver knows the newest process."""
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by what the newest process says that it did."""
 
     def forget(self) -> None:
         """What an earlier process left must not be taken for the next one's."""

@@ -35,6 +35,7 @@ class Sampler:
         self._at = time.monotonic()
         self._lines = 0
         self._usages: dict[str, Usage] = {}
+        self._phases: dict[str, dict[str, float]] = {}
         self._progress = Progress()
 
     def is_due(self) -> bool:
@@ -66,6 +67,9 @@ class Sampler:
 
     def _process(self, name: str, now: Usage, seconds: float) -> ProcessMeasure:
         before = self._usages.get(name, Usage(cpu_seconds=0.0, throttled_seconds=0.0))
+        role, _, index = name.rpartition("-")
+        phases = self._link.process(role, int(index)).phases()
+        phases_before, self._phases[name] = self._phases.get(name, {}), phases
         highest = max(now.memory_peak_bytes or 0, now.memory_bytes or 0)
         self.peaks[name] = max(highest, self.peaks.get(name, 0))
         return ProcessMeasure(
@@ -73,6 +77,7 @@ class Sampler:
             throttled_share=_rate(before.throttled_seconds, now.throttled_seconds, seconds),
             memory_bytes=now.memory_bytes,
             memory_peak_bytes=self.peaks[name],
+            phases=shares(phases_before, phases, seconds),
         )
 
     def _store(self, measure: Measure) -> None:

@@ -168,7 +168,7 @@ def _show_measure(job: StoredJob, shown: Output) -> None:
         shown.line(f"job {job.job_id}: nothing is measured yet")
         return
     word, figure = found.bottleneck
-    phases = ", ".join(f"{name} {share:.0%}" for name, share in found.phases.items())
+    phases = _shares(found.phases)
     rows = ", ".join(f"{name} {rate:,.0f}" for name, rate in found.rows_per_second.items())
     seconds = f"the {found.interval_seconds:.0f} s to {found.at:%H:%M:%S}Z"
     shown.line(f"job         {job.job_id}, {job.status.state}: {seconds}")
@@ -182,10 +182,15 @@ def _show_measure(job: StoredJob, shown: Output) -> None:
             "throttled": None if each.throttled_share is None else f"{each.throttled_share:.0%}",
             "memory": None if each.memory_bytes is None else format_mib(each.memory_bytes),
             "peak": None if each.memory_peak_bytes is None else format_mib(each.memory_peak_bytes),
+            "time": _shares(each.phases) or None,
         }
         for name, each in found.processes.items()
     ]
-    shown.table(rows_of, ["process", "cores", "throttled", "memory", "peak"])
+    shown.table(rows_of, ["process", "cores", "throttled", "memory", "peak", "time"])
+
+
+def _shares(phases: dict[str, float]) -> str:
+    return ", ".join(f"{name} {share:.0%}" for name, share in phases.items())
 
 
 @group.command()
