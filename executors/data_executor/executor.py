@@ -20,6 +20,7 @@ from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKn
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.folder import registered_path
 from forebay.executors.job.request import JobRequest
@@ -27,7 +28,6 @@ from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.roles.table import DATA
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
     Done,
     ExecutorBeat,
@@ -195,7 +195,7 @@ class DataExecutor:
             self._index,
             PrioritisedQueue(self._queue_sources, self._limits, reply.readers),
             self._readers,
-            DeadLetterWriter(folder, self._letter_bytes),
+            PendingLetters(self._letter_bytes),
             Examiner(self._job_dir, self._index, folder, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not delay the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),

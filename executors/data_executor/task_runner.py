@@ -14,13 +14,12 @@ from forebay.datatasks.sources.common.rows.chunks import place_text
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.liveness import Activity, progressed, waiting
-from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
 
 WAIT_SECONDS = 1.0  # for room, repeatedly: it is freed whenever rows are served
@@ -95,7 +94,7 @@ class TaskRunner:
     grant: Grant
     readers: Readers
     queue: PrioritisedQueue
-    letters: DeadLetterWriter
+    letters: PendingLetters
     examiner: Examiner
     decoding: threading.Semaphore
     threads: RunnerThreads
@@ -226,8 +225,6 @@ class TaskRunner:
             self.decoding.release()
 
     def _set_aside(self, found: ServedChunk) -> None:
-        if not found.dead:
-            return
         for row in found.dead:
             key = "label_null" if row.reason == NULL_LABEL else "bad_rows"
             if getattr(self._spec, key) == "fail":
@@ -235,11 +232,4 @@ class TaskRunner:
                     f"source {self._spec.name!r}, {place_text(row.location)}: {row.reason} "
                     f"(`{key}: dead_letter` sets such rows aside)"
                 )
-        self.letters.write(self._task, found.dead, found.before.dead_rows)
-        most = self._spec.dead_letter_rows_max
-        if most is not None and found.after.dead_rows > most:
-            raise DataError(
-                f"source {self._spec.name!r}: task {self._task.task_id} alone has "
-                f"{counted(found.after.dead_rows, 'dead letter')}, more than dead_letter_rows_max "
-                f"({most}): correct the rows, or raise it"
-            )
+        self.letters.add(self._task, found.dead, found.before.dead_rows)

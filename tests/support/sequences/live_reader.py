@@ -18,12 +18,12 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.request import JobRequest
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant, LeaseReply
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
@@ -65,17 +65,18 @@ class LiveReader:
         self._inbox = Inbox(sealed)
         self._inbox.open(EPOCH)
         folder = self._home.model(self._pipeline.name, self._request.line, window, generation)
-        letters = DeadLetterWriter(folder)
+        specs = self._request.source_specs()
+        letter_bytes = {u.name: specs[u.source].dead_letter_bytes_max for u in self._pipeline.uses}
         self._epoch = ServingEpoch(
             EPOCH,
             0,
             PrioritisedQueue(
-                queue_sources_of(self._pipeline, self._request.source_specs()),
+                queue_sources_of(self._pipeline, specs),
                 limits_of(self._pipeline, 1),
                 {},  # one task is read at a time
             ),
             self._readers,
-            letters,
+            PendingLetters(letter_bytes),
             Examiner(self._job_dir, 0, folder, READ_SECONDS),
             threading.Semaphore(1),
             self._threads,
