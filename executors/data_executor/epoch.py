@@ -10,13 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
+from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.roles.table import DATA
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import FrameHead, Grant, LeaseReply, Progress
 from forebay.mixture.queue.queue import FrameRows, PrioritisedQueue
+
+_NO_ROWS = FrameRows("batch", 0, [], [], {})
 
 
 @dataclass(eq=False)
@@ -25,10 +28,11 @@ class ServingEpoch:
     executor: int
     queue: PrioritisedQueue
     readers: Readers
-    letters: DeadLetterWriter
+    letters: PendingLetters
     examiner: Examiner
     decoding: threading.Semaphore
     threads: RunnerThreads
+    phases: PhaseSeconds
     ended: Callable[[ServingEpoch, Outcome], None]
     is_claimed: bool = False
     _runners: list[TaskRunner] = field(default_factory=list)
@@ -45,9 +49,11 @@ class ServingEpoch:
         self._runners = [runner for runner in self._runners if runner.is_alive] + runners
 
     def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
-        """The next minibatch with its head, for the server's thread."""
-        rows = self.queue.pop(timeout_seconds)
-        if rows is None:
+        """The next minibatch with its head, for the server's thread; or only dead letters."""
+        with self.phases.phase("starved"):  # the trainer has room, and no minibatch is ready
+            rows = self.queue.pop(timeout_seconds) or _NO_ROWS
+        letters = self.letters.take()
+        if rows is _NO_ROWS and not letters:
             return None
         head = FrameHead(
             executor=f"{DATA.name}-{self.executor}",
@@ -57,6 +63,7 @@ class ServingEpoch:
             hour=rows.hour,
             segments=rows.segments,
             progress=cast("Progress", rows.tokens),
+            letters=letters,
         )
         self._sequence += 1
         return head, rows
@@ -68,6 +75,7 @@ class ServingEpoch:
     def close(self) -> None:
         """Throw everything away; runners end as soon as they notice."""
         self.queue.close()
+        self.letters.close()
         for runner in self._runners:
             runner.stop()
 
@@ -80,5 +88,6 @@ class ServingEpoch:
             self.examiner,
             self.decoding,
             self.threads,
+            self.phases,
             lambda outcome: self.ended(self, outcome),
         )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 
 from forebay.config.specs.feeds import hours_together, stream_feed
 from forebay.config.specs.pipelines import PipelineSpec
@@ -22,14 +23,15 @@ from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKn
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
+from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.job.suspicions import Suspicion
 from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.role import Given, role_process
 from forebay.executors.roles.table import DATA
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import (
     Done,
     Examined,
@@ -42,7 +44,6 @@ from forebay.executors.wire.messages import (
     TaskFailure,
 )
 from forebay.executors.wire.rpc import DriverClient, patience_seconds
-from forebay.home.paths import Home
 from forebay.mixture.features.served import served_schema
 from forebay.mixture.kernels.library import start_kernels
 from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueSources
@@ -87,6 +88,7 @@ def limits_of(pipeline: PipelineSpec, columns: int) -> Limits:
 
 
 BEAT_SECONDS = 0.2
+PHASES_SECONDS = 1.0
 # A trial reader must answer within deadline / this, before this process itself counts as hung.
 _EXAMINATION_PARTS = 2
 CLAIM_SECONDS = 5.0  # the trainer may learn about an epoch a moment before the executor does
@@ -99,7 +101,7 @@ class DataExecutor:
         pipeline = request.pipeline_spec()
         self._link, self._index, self._attempt = link, link.index, attempt
         self._instance = uuid.uuid4().hex
-        self._home, self._line, self._pipeline = Home(Path(request.home)), request.line, pipeline
+        self._pipeline = pipeline
         specs = request.source_specs()
         self._queue_sources = queue_sources_of(pipeline, specs)
         self._kinds = {spec.kind for spec in specs.values()}
@@ -113,6 +115,7 @@ class DataExecutor:
         schema = served_schema(self._readers.layout, self._readers.times)
         self._server = FlightFrameServer(link, schema, self._claim)
         self._threads = RunnerThreads("runner")
+        self._phases, self._phases_due = PhaseSeconds(), 0.0
         self._changed = threading.Condition()
         self._epoch: ServingEpoch | None = None
         self._last = False
@@ -190,18 +193,18 @@ class DataExecutor:
             self._last = reply.last
 
     def _opened(self, reply: LeaseReply) -> ServingEpoch:
-        folder = self._home.model(self._pipeline.name, self._line, reply.window, reply.generation)
         deadline = self._pipeline.job.failover.progress_deadlines.data.total_seconds()
         return ServingEpoch(
             reply.epoch,
             self._index,
             PrioritisedQueue(self._queue_sources, self._limits, reply.readers),
             self._readers,
-            DeadLetterWriter(folder, self._letter_bytes),
+            PendingLetters(self._letter_bytes),
             Examiner(self._link, self._examined, deadline / _EXAMINATION_PARTS),
             # One for each epoch: a read that hangs in a lost one must not delay the next.
             threading.Semaphore(self._pipeline.job.roles.data.threads),
             self._threads,
+            self._phases,
             self._ended,
         )
 
@@ -251,6 +254,7 @@ class DataExecutor:
                     return
                 outcomes, self._outcomes = self._outcomes, []
                 epoch = self._epoch
+            self._report_phases()
             try:
                 self._beat(epoch, outcomes)
             except NotKnownError:
@@ -260,6 +264,14 @@ class DataExecutor:
                     self._error = self._error or error
                 self._client.close()
                 return
+
+    def _report_phases(self) -> None:
+        """A few times a beat would do no good: they are looked at every few seconds."""
+        now = time.monotonic()
+        if now >= self._phases_due:
+            self._phases_due = now + PHASES_SECONDS
+            with suppress(OSError):  # a full disk ends whoever needs it, not this
+                self._link.report_phases(self._phases.seconds())
 
     def _beat(self, epoch: ServingEpoch | None, outcomes: list[Outcome]) -> None:
         beat = ExecutorBeat(

@@ -96,8 +96,9 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
             except QueueClosedError:
                 return
             if found is not None:
-                self._send(writer, *found)
-                credit -= 1
+                head, rows = found
+                self._send(writer, head, rows)
+                credit -= 1 if head.progress else 0
             elif context.is_cancelled():
                 return
 

@@ -14,13 +14,13 @@ from forebay.datatasks.sources.common.rows.chunks import place_text
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
 from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
+from forebay.executors.data_executor.letters import PendingLetters
+from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.mixture.queue.queue import PrioritisedQueue, QueueClosedError
 from forebay.system.liveness import Activity, progressed, waiting
-from forebay.system.output.counted import counted
 from forebay.system.output.error_report import ErrorReport
 
 WAIT_SECONDS = 1.0  # for room, repeatedly: it is freed whenever rows are served
@@ -95,10 +95,11 @@ class TaskRunner:
     grant: Grant
     readers: Readers
     queue: PrioritisedQueue
-    letters: DeadLetterWriter
+    letters: PendingLetters
     examiner: Examiner
     decoding: threading.Semaphore
     threads: RunnerThreads
+    phases: PhaseSeconds
     ended: Callable[[Outcome], None]
 
     def __post_init__(self) -> None:
@@ -189,8 +190,9 @@ class TaskRunner:
         self, chunks: Iterator[Chunk], source: SourceReader, done: TaskProgress
     ) -> TaskProgress | None:
         """Serve the next chunk once there is room for it; no reference to it is kept here."""
-        while not self.queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
-            progressed()  # it waits for room; the queue raises when its epoch ends
+        with self.phases.phase("blocked"):
+            while not self.queue.reserve(self._index, self._task.task_id, WAIT_SECONDS):
+                progressed()  # it waits for room; the queue raises when its epoch ends
         found = self._decode(chunks, source, done)
         if found is None:
             return None
@@ -211,14 +213,16 @@ class TaskRunner:
             self.decoding.acquire()
         try:
             with self._mark.decoding(done.position):
-                chunk = next(chunks, None)
+                with self.phases.phase("decode"):  # what storage takes for it too
+                    chunk = next(chunks, None)
                 if chunk is None:
                     return None
                 chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
-                encoded = self.readers.encode(self._task, chunk)
-                return served_chunk(
-                    chunk, encoded, done, lambda at: source.location(self._task, at)
-                )
+                with self.phases.phase("encode"):
+                    encoded = self.readers.encode(self._task, chunk)
+                    return served_chunk(
+                        chunk, encoded, done, lambda at: source.location(self._task, at)
+                    )
         except MemoryError as error:
             place = place_text(source.location(self._task, done.position))
             raise DataError(
@@ -229,8 +233,6 @@ class TaskRunner:
             self.decoding.release()
 
     def _set_aside(self, found: ServedChunk) -> None:
-        if not found.dead:
-            return
         for row in found.dead:
             key = "label_null" if row.reason == NULL_LABEL else "bad_rows"
             if getattr(self._spec, key) == "fail":
@@ -238,11 +240,4 @@ class TaskRunner:
                     f"source {self._spec.name!r}, {place_text(row.location)}: {row.reason} "
                     f"(`{key}: dead_letter` sets such rows aside)"
                 )
-        self.letters.write(self._task, found.dead, found.before.dead_rows)
-        most = self._spec.dead_letter_rows_max
-        if most is not None and found.after.dead_rows > most:
-            raise DataError(
-                f"source {self._spec.name!r}: task {self._task.task_id} alone has "
-                f"{counted(found.after.dead_rows, 'dead letter')}, more than dead_letter_rows_max "
-                f"({most}): correct the rows, or raise it"
-            )
+        self.letters.add(self._task, found.dead, found.before.dead_rows)

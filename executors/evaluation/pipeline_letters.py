@@ -13,12 +13,7 @@ from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import FileKind
 from forebay.executors.model_line.rows import line_rows
 from forebay.executors.model_line.rows.file_rows import stored_in
-from forebay.executors.window_files.dead_letters import (
-    DEAD_FOLDER,
-    DeadLetter,
-    gathered_letters,
-    read_letters,
-)
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER, DeadLetter, read_letters
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import lines, link_files, links, windows
 from forebay.home.paths import Home
@@ -49,7 +44,7 @@ def pipeline_letters(
     linked, unlinked = database_of(home).read(look)
     for each in linked:
         if window in {None, each.key}:
-            for letter in gathered_letters(store_of(home).tree(stored_in(each))):
+            for letter in read_letters(store_of(home).tree(stored_in(each))):
                 yield each.line, letter
     for here in unlinked:
         if window in {None, here.window}:
@@ -94,7 +89,7 @@ def _is_linked(rows: Connection, pipeline: str, one: _Local) -> bool:
 
 def _growing(one: _Local) -> Iterator[DeadLetter]:
     try:
-        yield from read_letters(one.folder)
+        yield from read_letters(one.folder / DEAD_FOLDER)
         is_there = one.folder.is_dir()
     except FileNotFoundError:
         is_there = False

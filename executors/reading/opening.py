@@ -175,7 +175,7 @@ def open_reading(wanted: Windows, stack: ExitStack) -> Opened:
     job = JobFolder(home.job(JOB_ID))
     job.create()
     job.prepare(request, continues=False)
-    for plan in plans:  # poisons and dead letters of the window
+    for plan in plans:  # the window's poisons
         made = home.model(wanted.pipeline.name, DEFAULT_LINE, plan.window, plan.generation)
         made.mkdir(parents=True)
     processes = ServingProcesses(job, request)

@@ -7,9 +7,9 @@ while a step runs.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from forebay.config.specs.datasets import Feed
@@ -20,7 +20,7 @@ from forebay.mixture.minibatch import Minibatch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from forebay.executors.wire.messages import FrameHead
+    from forebay.executors.wire.messages import FrameHead, Letter
     from forebay.mixture.features.layout import FeatureLayout
 
 
@@ -30,7 +30,8 @@ class Frame:
 
     minibatch: None where only positions moved. rows: rows of the minibatch. hour: of its first row,
     in hours from the window's first data. executor, epoch: who sent it, under which lease.
-    batch: the rows as they were served; None as above.
+    batch: the rows as they were served; None as above. letters: once it was taken from the inbox,
+    those of the dead rows that `progress` counts.
     """
 
     minibatch: Minibatch | None
@@ -41,6 +42,7 @@ class Frame:
     hour: int
     feed: Feed = "batch"
     batch: pa.RecordBatch | None = None
+    letters: Sequence[Letter] = ()
 
     @classmethod
     def of(cls, head: FrameHead, batch: pa.RecordBatch | None, layout: FeatureLayout) -> Frame:
@@ -56,15 +58,31 @@ class Frame:
             hour=head.hour,
             feed=head.feed,
             batch=batch if minibatch is not None else None,
+            letters=head.letters,
         )
 
 
 @dataclass
 class EpochQueue:
-    """Frames of one epoch in the order in which they were sent, whenever they arrived."""
+    """Frames of one epoch in the order in which they were sent, whenever they arrived.
+
+    letters: by task, of dead rows that no frame has counted yet.
+    """
 
     frames: deque[tuple[int, Frame]] = field(default_factory=deque)
     taken: dict[str, TaskProgress] = field(default_factory=dict)
+    letters: defaultdict[str, deque[Letter]] = field(default_factory=lambda: defaultdict(deque))
+
+    def counted(self, progress: Mapping[str, TaskProgress]) -> Iterator[Letter]:
+        """The letters of dead rows that these positions count, which leave here."""
+        for task_id, at in progress.items():
+            letters = self.letters.get(task_id)
+            while letters and letters[0].first < at.dead_rows:
+                letter = letters.popleft()
+                if letter.end > at.dead_rows:
+                    letters.appendleft(letter.model_copy(update={"first": at.dead_rows}))
+                    letter = letter.model_copy(update={"end": at.dead_rows})
+                yield letter
 
 
 def source_of(task_id: str) -> str:
@@ -102,7 +120,13 @@ class Inbox:
         if queue is None:
             self.dropped_rows += frame.rows
             return False
+        for letter in frame.letters:
+            queue.letters[letter.task_id].append(letter)
+        if frame.letters and not frame.progress:
+            return True
         self._arrivals += 1
+        if queue.letters:
+            frame = replace(frame, letters=tuple(queue.counted(frame.progress)))
         queue.frames.append((self._arrivals, frame))
         return True
 

@@ -10,7 +10,7 @@ from forebay.config.specs.windows import is_warm_start
 from forebay.errors import DataError
 from forebay.executors.model_line.link import FileKind, Link, StoredSeal
 from forebay.executors.window_files.checkpoints import MODEL_FOLDER, Seal
-from forebay.executors.window_files.dead_letters import gather_letters
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER, LetterFile, read_letters
 from forebay.executors.window_files.scores import SCORES_FOLDER
 from forebay.executors.window_files.steps import STEPS_NAME
 from forebay.home.paths import DEFAULT_LINE
@@ -42,7 +42,7 @@ class WindowArchive:
         return self.store.put(folder, stem, source.read_bytes())
 
     def put_window(
-        self, window: str, generation: int, local: Path, seal: Seal, checkpoint: Path
+        self, local: Path, seal: Seal, checkpoint: Path, letters: LetterFile
     ) -> dict[FileKind, Stored]:
         """Store what the folder of a window holds at its end, except the exported model.
 
@@ -54,12 +54,13 @@ class WindowArchive:
         scores = local / SCORES_FOLDER
         if scores.is_dir() and any(scores.iterdir()):
             found["scores"] = scores
-        letters = local / "dead_letters"
-        gathered = gather_letters(local, letters)
-        self._require_letters(seal, gathered)
-        if gathered:
-            found["dead_letters"] = letters
-        return {kind: self.put(window, generation, kind, path) for kind, path in found.items()}
+        self.require_letters(seal, local)
+        letters.end(seal.window, seal.generation)
+        if any(read_letters(local / DEAD_FOLDER)):
+            found["dead_letters"] = local / DEAD_FOLDER
+        return {
+            kind: self.put(seal.window, seal.generation, kind, path) for kind, path in found.items()
+        }
 
     def load(self, learner: Learner, link: Link) -> None:
         """Bring a learner to where a link's window ended; the checkpoint must be kept.
@@ -91,11 +92,19 @@ class WindowArchive:
         except DataError as error:
             raise DataError(f"{error}; or {self._train_again(window)}") from error
 
-    def _require_letters(self, seal: Seal, gathered: Counter[str]) -> None:
+    def require_letters(self, seal: Seal, local: Path) -> None:
+        """Compare the letters in the folder of a window with what its seal counts.
+
+        Raises:
+            DataError: when some of a source are missing.
+        """
         counted: Counter[str] = Counter()
         for task, progress in seal.progress.items():
             counted[task.rpartition("/")[0]] += progress.dead_rows
-        for source, rows in (counted - gathered).items():
+        missing = counted - Counter(seal.letters.left_out)
+        for letter in read_letters(local / DEAD_FOLDER):
+            missing[letter.source] -= letter.rows
+        for source, rows in (+missing).items():
             raise DataError(
                 f"window {seal.window}: {rows} of the {counted[source]} dead letters of {source} "
                 f"are not on disk: {self._train_again(seal.window)}"

@@ -18,6 +18,7 @@ from pydantic import Field
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.model_line.link import Parent
+from forebay.executors.window_files.dead_letters import SealedLetters
 from forebay.mixture.row_sums import RowSums
 from forebay.system.files.durable import folder_checksums
 from forebay.system.files.trees import new_tree, remove_tree
@@ -55,6 +56,7 @@ class Seal(Message):
     base_learnt: dict[str, list[int]] = Field(default_factory=dict)
     learnt: dict[str, list[int]] = Field(default_factory=dict)
     scores: list[str]
+    letters: SealedLetters = Field(default_factory=SealedLetters)
     sealed_at: datetime
     runtime: str
     checksums: dict[str, str] = Field(default_factory=dict)

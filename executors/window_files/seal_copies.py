@@ -2,8 +2,7 @@
 
 It is laid out as the folder of the window: `checkpoints/<step>`, `scores`, `dead`, `poisons`,
 `steps.jsonl` and `counters.bin`. Positions of data tasks are part of the seal. There may be more
-dead letters than the seal counts: rows after it are read again, and one letter of each location
-counts.
+dead letters than the seal has: they are cut off when the window is continued.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def place_seal(copy: Path, checkpoints: CheckpointStore) -> None:
         with new_tree(window / name, replace=True) as placed:
             _copy_tree(copy / name, placed)
             if name == DEAD_FOLDER:  # objects of a bucket have no modes
-                for letters in placed.glob("*.jsonl"):
+                for letters in placed.iterdir():
                     letters.chmod(PRIVATE)
     for name in (STEPS_NAME, COUNTERS_NAME):
         write_atomically(window / name, (copy / name).read_bytes())

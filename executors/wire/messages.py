@@ -217,16 +217,37 @@ class StreamCall(Message):
 
 
 class CreditNote(Message):
-    """Room for this many more minibatches."""
+    """Room for this many more minibatches; frames without positions need none."""
 
     credits: int
+
+
+class Letter(Message):
+    """Dead rows [first, end) of a task, counted from its start, as a line of JSON.
+
+    line: empty for rows that are only counted, which may be parted.
+    """
+
+    task_id: str
+    first: int
+    end: int
+    line: str
+
+    @property
+    def source(self) -> str:
+        return self.task_id.rpartition("/")[0]
+
+    @property
+    def rows(self) -> int:
+        return self.end - self.first
 
 
 class FrameHead(Message):
     """What a frame's rows are. `segments`: (source index, rows) in the order of the rows.
 
     Once this frame and the earlier ones of its feed are used, every task in `progress` is at that
-    position.
+    position, and the letters of its dead rows are in this frame or an earlier one. A frame may have
+    nothing but letters.
     """
 
     executor: str
@@ -236,6 +257,7 @@ class FrameHead(Message):
     hour: int
     segments: list[tuple[SourceIndex, NonNegativeInt]]
     progress: Progress
+    letters: list[Letter] = Field(default_factory=list)
 
     @property
     def rows(self) -> int:

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from support.jobs import report_job, request, store_job
-from support.letters import letter, task
+from support.letters import letter, letter_file, letters_of, task
 from support.links import link
 from support.minibatches import labelled
 from support.model_lines import plan_empty
@@ -34,7 +34,7 @@ from forebay.executors.trainer.seal_copier import SealCopier
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.trainer.window.open_window import DurableCounters
 from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
-from forebay.executors.window_files.dead_letters import DeadLetterWriter, read_letters
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER, read_letters
 from forebay.executors.window_files.poisons import PoisonRecord
 from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter, Segments
 from forebay.executors.window_files.seal_copies import COUNTERS_NAME
@@ -74,6 +74,7 @@ class Host:
         seal = self.checkpoints.load(self.learner)
         self.scores = ScoreWriter(self.folder / SCORES_FOLDER, ["a"])
         self.scores.restore(seal.scores if seal else [])
+        self.letters = letter_file(self.folder, sealed=seal.letters if seal else None)
         self.counters = DurableCounters(self.folder / COUNTERS_NAME, ("used_rows",))
         self.series = StepSeries(self.folder, ["clicks"])
         if seal is not None:
@@ -88,7 +89,7 @@ class Host:
         self.learner.learn(minibatch)
         self.counters.add("used_rows", len(events))
         self.series.stepped(np.array([len(events)]), 0.0)
-        DeadLetterWriter(self.folder).write(task(), [letter(events[-1] + 1)])
+        self.letters.append(letters_of(task(), letter(events[-1] + 1)))
         PoisonRecord(self.folder).add(task(), poison(task(), events[-1]))
         self.step += 1
 
@@ -105,6 +106,7 @@ class Host:
             base_seen=[],
             seen=self.learner.seen(),
             scores=self.scores.seal(),
+            letters=self.letters.sealed(),
             sealed_at=AT,
             runtime=str(self.home.root),
         )
@@ -130,6 +132,9 @@ class Host:
     def tried(self) -> None:
         """Wait until the copy of the newest seal has begun."""
         eventually(lambda: self.copier._waiting is None, 30)
+
+    def dead(self) -> list[int | str]:
+        return [each.location["row"] for each in read_letters(self.folder / DEAD_FOLDER)]
 
     def in_store(self) -> set[str]:
         return set(store_of(self.home).names(f"models/ads/main/{KEY}"))
@@ -180,13 +185,13 @@ def test_another_host_continues_with_all_that_was_sealed(root: Path, one: Host) 
     assert seal == there(one.checkpoints.newest())[0]
     assert (seal.runtime, seal.progress["clicks/0"].position) == (str(root / "one"), Position(0, 2))
     assert (other.learner.seen(), other.counters.value("used_rows")) == (seal.seen, 3)
-    assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5]
+    assert other.dead() == [3, 5]
     assert [each.unit.first.part for each in PoisonRecord(other.folder).of(task())] == [2, 4]
     assert [each.step for each in read_steps(other.folder / STEPS_NAME)] == [1, 2]
     other.sealed(6, 7, 8)
     scores = there(Segments(KEY, other.folder / SCORES_FOLDER).scores())
     assert scores["event_id"].to_pylist() == [1, 2, 4, 6, 7, 8]
-    assert [each.location["row"] for each in read_letters(other.folder)] == [3, 5, 9]
+    assert other.dead() == [3, 5, 9]
     assert other.learner.seen() == one.learner.seen()
 
 
@@ -229,7 +234,7 @@ def test_what_was_half_placed_is_placed_again(root: Path, one: Host) -> None:
     shutil.rmtree(other.checkpoints.folder)  # killed before the last of it was placed
     again = Host(root / "other")
     assert again.open() is not None
-    assert [each.location["row"] for each in read_letters(again.folder)] == [2]
+    assert again.dead() == [2]
     assert again.counters.value("used_rows") == 1
 
 

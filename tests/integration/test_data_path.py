@@ -23,7 +23,7 @@ from forebay.executors.data_executor.executor import DataExecutor
 from forebay.executors.driver.driver import Driver
 from forebay.executors.link.local import LocalLink
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.executors.window_files.dead_letters import read_letters
+from forebay.executors.window_files.dead_letters import DeadLetter
 from forebay.system.liveness import Activity, ActivityAges, activities
 
 ROWS = 120_000
@@ -227,9 +227,11 @@ def test_rows_without_label_become_dead_letters_once(tmp_path: Path) -> None:
     assert sum(each.dead_rows for each in progress.values()) == 400
     files = path.root / "data/history"
     assert counter.sums() == [independent.parquet_sums(files, "clicked is not null")]
-    letters = list(read_letters(path.home.model("ads", "main", "2026-03-01", 1)))
-    assert len(letters) == 400
-    assert {letter.location["row"] for letter in letters} == set(range(0, 20_000, 100))
+    letters = [DeadLetter.model_validate_json(each.line) for each in counter.letters]
+    places = sorted(
+        (Path(str(each.location["file"])).name, each.location["row"]) for each in letters
+    )
+    assert places == [(f"part-{n}.parquet", row) for n in (0, 1) for row in range(0, 20_000, 100)]
     assert all(isinstance(letter.row, dict) and letter.row["user"] for letter in letters)
 
 

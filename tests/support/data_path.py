@@ -25,7 +25,7 @@ from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.link.local import LocalLink
 from forebay.executors.trainer.inbox import Frame
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.executors.wire.messages import StatusCall, StatusReply
+from forebay.executors.wire.messages import Letter, StatusCall, StatusReply
 from forebay.executors.wire.rpc import DriverClient
 from forebay.home.paths import Home
 from forebay.mixture.counting import CountingLearner
@@ -163,6 +163,7 @@ class Counter:
         self.learner = CountingLearner(len(path.pipeline.source_names))
         self.steps = 0
         self.frames: list[tuple[str, int, int]] = []  # feed, hour, rows
+        self.letters: list[Letter] = []
 
     def consume(
         self,
@@ -185,6 +186,7 @@ class Counter:
             self.learner.learn(frame.minibatch)
             self.steps += 1
             self.frames.append((frame.feed, frame.hour, frame.rows))
+        self.letters += frame.letters
         reader.used(frame)
 
     def sums(self) -> list[dict[str, int]]:

@@ -49,14 +49,14 @@ class WindowEnding:
             InfrastructureError: when the store fails, or the final checkpoint is gone.
         """
         parts = self._parts
-        window, generation = opened.request.key, opened.request.generation
+        window = opened.request.key
         found = opened.store.newest()
         if found is None:
             raise InfrastructureError(f"window {window}: its final checkpoint is gone")
         seal, model = found
         with parts.progress.phase("store"):
-            local = parts.chain.folder(window, generation)
-            return parts.archive.put_window(window, generation, local, seal, model.parent)
+            local = parts.chain.folder(window, opened.request.generation)
+            return parts.archive.put_window(local, seal, model.parent, opened.letters)
 
     def _link(self, opened: OpenWindow, sealed: Seal) -> Link:
         parts = self._parts

@@ -13,6 +13,7 @@ from forebay.executors.job.request import WindowRequest
 from forebay.executors.judging.judge import EventJudge
 from forebay.executors.model_line.link import Link
 from forebay.executors.window_files.checkpoints import CheckpointStore, Seal
+from forebay.executors.window_files.dead_letters import LetterFile
 from forebay.executors.window_files.scores import ScoreWriter
 from forebay.executors.window_files.steps import StepSeries
 from forebay.mixture.row_sums import RowSums
@@ -63,6 +64,7 @@ class OpenWindow:
     base_seen: list[RowSums]
     base_learnt: dict[str, list[int]]
     store: CheckpointStore
+    letters: LetterFile
     scores: ScoreWriter | None
     judge: EventJudge | None
     counters: DurableCounters

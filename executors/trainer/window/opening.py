@@ -16,7 +16,7 @@ from forebay.executors.trainer.window.open_window import COUNTERS, DurableCounte
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.executors.trainer.window.sealed_rows import learnt_rows_of, window_rows
 from forebay.executors.window_files.checkpoints import Beginning, CheckpointStore, Seal
-from forebay.executors.window_files.dead_letters import DEAD_FOLDER
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER, LetterFile, SealedLetters
 from forebay.executors.window_files.scores import SCORES_FOLDER, ScoreWriter
 from forebay.executors.window_files.seal_copies import COUNTERS_NAME
 from forebay.executors.window_files.steps import StepSeries
@@ -47,6 +47,7 @@ class WindowOpener:
             seal = self._load(plan, parent, store)
             if parts.join is not None:
                 parts.join.begin(plan, parent)
+        letters = self._letters(store, seal)
         scores, judge = self._writers(window, plan, parent, seal)
         opened = OpenWindow(
             request=window,
@@ -56,6 +57,7 @@ class WindowOpener:
             base_seen=seal.base_seen if seal else parts.learner.seen(),
             base_learnt=seal.base_learnt if seal else learnt_rows_of(parts.learner),
             store=store,
+            letters=letters,
             scores=scores,
             judge=judge,
             counters=DurableCounters(folder / COUNTERS_NAME, COUNTERS),
@@ -87,6 +89,16 @@ class WindowOpener:
             remove_tree(store.window_folder / DEAD_FOLDER)  # all rows are read again
             parts.model.bring_to_parent(parent)
         return seal
+
+    def _letters(self, store: CheckpointStore, seal: Seal | None) -> LetterFile:
+        parts = self._parts
+        uses, sources = parts.pipeline.uses, parts.sources
+        uses, sources = parts.pipeline.uses, parts.sources
+        most = {use.name: sources[use.source].dead_letter_bytes_max for use in uses}
+        letters = LetterFile(store.window_folder, most, seal.letters if seal else SealedLetters())
+        if seal is not None:
+            parts.archive.require_letters(seal, store.window_folder)
+        return letters
 
     def _writers(
         self, window: WindowRequest, plan: WindowPlan, parent: Link | None, seal: Seal | None

@@ -53,6 +53,7 @@ class WindowSealer:
             seen=parts.learner.seen(),
             base_learnt=opened.base_learnt,
             learnt=learnt_rows_of(parts.learner),
+            letters=opened.letters.sealed(),
             scores=opened.scores.seal() if opened.scores is not None else [],
             sealed_at=datetime.now(UTC),
             runtime=parts.runtime,

@@ -31,10 +31,12 @@ class WindowSteps:
 
         Raises:
             TrainingError: for a loss that is not finite, with the rows that it came from.
+            InfrastructureError: when its dead letters cannot be written.
         """
         minibatch = frame.minibatch
         if minibatch is not None and len(minibatch):
             self._step(opened, minibatch, frame.hour)
+        opened.letters.append(frame.letters)
         self._parts.reader.used(frame)
 
     def _step(self, opened: OpenWindow, minibatch: Minibatch, hour: int) -> None:

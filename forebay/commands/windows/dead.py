@@ -87,7 +87,7 @@ def show(
             **letter.location,
             "reason": letter.reason,
             "rows": letter.rows,
-            "content": "(not kept)" if letter.left_out else letter.row,
+            "content": letter.row if letter.location else "(not kept)",
         }
         for line, letter in islice(letters, rows_max)
     ]

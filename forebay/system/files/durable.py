@@ -220,15 +220,12 @@ def write_private(path: Path, content: str | bytes) -> None:
     write_atomically(path, content, PRIVATE)
 
 
-def append_lines(path: Path, lines: str, mode: int = _SHARED) -> None:
-    """Append whole lines; the torn last line of a process that died stays a line of its own.
-
-    mode: of a new file; an existing file keeps its own.
-    """
+def append_lines(path: Path, lines: str) -> None:
+    """Append whole lines; the torn last line of a process that died stays a line of its own."""
     with writing(path):
         make_folder(path.parent)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        with closed_after(os.open(path, flags, mode)) as descriptor:
+        with closed_after(os.open(path, flags, _SHARED)) as descriptor:
             size = os.fstat(descriptor).st_size
             torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
             content = (b"\n" if torn else b"") + lines.encode()

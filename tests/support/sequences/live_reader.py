@@ -18,12 +18,14 @@ from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
+from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
 from forebay.executors.trainer.inbox import Frame, Inbox
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
+from forebay.executors.trainer.remote_reader import _Session
 from forebay.executors.wire.messages import Grant, LeaseReply
 from forebay.home.paths import Home
 from forebay.mixture.features.layout import FeatureLayout
@@ -42,14 +44,13 @@ class LiveReader:
         del attempt
         self._link = link
         self._request = link.request("the trainer")
-        self._pipeline = self._request.pipeline_spec()
+        self._pipeline, self._specs = self._request.pipeline_spec(), self._request.source_specs()
         self._layout = layout
         self._names = source_names
         self._home = Home(Path(self._request.home))
         self._readers = Readers(self._request)
         self._threads = RunnerThreads("reader")
-        self._tasks = 0
-        self._inbox = Inbox({})
+        self._session = self._begun("", Inbox({}), 0)
         self._epoch: ServingEpoch | None = None
         self._read = threading.Event()
         self._outcome: Outcome | None = None
@@ -61,24 +62,25 @@ class LiveReader:
         self._end()
         ledger = Ledger(self._home, self._pipeline.name)
         plan, table = ledger.plan(window, generation), ledger.tasks(window, generation)
-        self._tasks = len(table)
-        self._inbox = Inbox(sealed)
-        self._inbox.open(EPOCH)
-        folder = self._home.model(self._pipeline.name, self._request.line, window, generation)
-        letters = DeadLetterWriter(folder)
+        self._session = self._begun(window, Inbox(sealed), len(table))
+        self._session.inbox.open(EPOCH)
+        letter_bytes = {
+            use.name: self._specs[use.source].dead_letter_bytes_max for use in self._pipeline.uses
+        }
         self._epoch = ServingEpoch(
             EPOCH,
             0,
             PrioritisedQueue(
-                queue_sources_of(self._pipeline, self._request.source_specs()),
+                queue_sources_of(self._pipeline, self._specs),
                 limits_of(self._pipeline, 1),
                 {},  # one task is read at a time
             ),
             self._readers,
-            letters,
+            PendingLetters(letter_bytes),
             Examiner(self._link, lambda *_: None, READ_SECONDS),
             threading.Semaphore(1),
             self._threads,
+            PhaseSeconds(),
             self._ended,
         )
         for row in range(len(table)):
@@ -93,8 +95,9 @@ class LiveReader:
         if not self.finished() and (found := self._epoch.next(timeout_seconds)) is not None:
             head, rows = found
             batch = pa.concat_batches(rows.batches) if rows.batches else None
-            self._inbox.put(Frame.of(head, batch, self._layout))
-        return self._inbox.take()
+            self._session.inbox.put(Frame.of(head, batch, self._layout))
+        self._session.check_dead_rows()
+        return self._session.inbox.take()
 
     @property
     def orders(self) -> tuple[int, int]:
@@ -102,24 +105,31 @@ class LiveReader:
         return 0, 0
 
     def used(self, frame: Frame) -> None:
-        self._inbox.use(frame)
+        self._session.inbox.use(frame)
 
     def finished(self) -> bool:
-        return self._inbox.ended == self._tasks
+        return self._session.inbox.ended == self._session.tasks
 
     def progress(self) -> dict[str, TaskProgress]:
-        return dict(self._inbox.used)
+        return dict(self._session.inbox.used)
 
     def sealed(self, step: int, progress: Mapping[str, TaskProgress]) -> None:
         """No storage waits for positions here."""
 
     def dropped_rows(self) -> int:
-        return self._inbox.dropped_rows
+        return self._session.inbox.dropped_rows
 
     def close(self) -> None:
         self._end()
         self._readers.close()
         self._threads.close()
+
+    def _begun(self, window: str, inbox: Inbox, tasks: int) -> _Session:
+        most = {
+            use.name: self._specs[use.source].dead_letter_rows_max for use in self._pipeline.uses
+        }
+        limits = {name: each for name, each in most.items() if each is not None}
+        return _Session(self._pipeline.name, window, 1, 0, {}, inbox, 1, tasks, limits)
 
     def _serve(self, epoch: ServingEpoch, grant: Grant) -> None:
         """Read a task to its end: what a window of these tests holds fits into the buffers."""

@@ -26,7 +26,7 @@ from forebay.executors.stages.source import SourceStage
 from forebay.executors.stages.submit import submit_window
 from forebay.executors.stages.target import LineTarget, StageTarget
 from forebay.executors.stages.turn import PreviousRun
-from forebay.executors.window_files.dead_letters import gathered_letters
+from forebay.executors.window_files.dead_letters import read_letters
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import borders, plans
 from forebay.home.home_check import HomeCheck
@@ -165,7 +165,7 @@ class KilledOperations(Operations):
 
     def of_link(self, link: Link) -> Facts:
         stored = link.files.get("dead_letters")
-        letters = [] if stored is None else gathered_letters(store_of(self.home).tree(stored))
+        letters = [] if stored is None else read_letters(store_of(self.home).tree(stored))
         places = [[each.source, each.location] for each in letters]
         return super().of_link(link) | {"letters": places}
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from forebay.executors.job.stored_jobs import jobs_of
 from forebay.executors.model_line.link import Link
 from forebay.executors.stages.target import LineTarget
-from forebay.executors.window_files.dead_letters import gathered_letters
+from forebay.executors.window_files.dead_letters import read_letters
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import STORED
 from forebay.home.store.base import WRITING_NAME, Stored, is_tree
@@ -81,7 +81,7 @@ def _other_rows(target: LineTarget, counted: Counted, link: Link) -> Iterator[st
     in_links = sum(each.dead for each in link.read.values())
     stored = link.files.get("dead_letters")
     folder = stored and store_of(target.home).tree(stored)
-    found = sum(letter.rows for letter in gathered_letters(folder)) if folder else 0
+    found = sum(letter.rows for letter in read_letters(folder)) if folder else 0
     if not dead == in_links == found:
         yield f"{link.name}: {dead} rows are dead, {in_links} counted, {found} in letters"
     if link.reread_rows < 0 or link.resumed_from_step > link.steps:

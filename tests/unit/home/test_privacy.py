@@ -150,7 +150,7 @@ def test_what_others_can_get_at_is_found_with_its_remedy(home: Home, tmp_path: P
     assert exposed(home) == []
     make_home(home)
     assert exposed(home) == []
-    letters = home.model("ads", "main", "2026-03-01", 1) / "dead" / "history-0.jsonl"
+    letters = home.model("ads", "main", "2026-03-01", 1) / "dead" / "letters.jsonl"
     letters.parent.mkdir(parents=True)
     letters.write_text("{}\n")
     letters.chmod(0o640)

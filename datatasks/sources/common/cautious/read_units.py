@@ -79,5 +79,5 @@ def _dead_row(task: DataTask, poison: Poison, start: Position, counted: int) -> 
     else:
         rows = sum(each.rows or 0 for each in task.ranges[: unit.end.part]) - counted
     if start > unit.first:
-        location["row"] = start.row  # letters of one location count once
+        location["row"] = start.row  # the rows before it were read
     return DeadRow(position=start, location=location, reason=poison.reason, rows=rows)

@@ -16,10 +16,11 @@ from support.toy_roles.jobs import eventually
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.memory.kind import MemoryKind
+from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import IDLE_MAX, Outcome, RunnerThreads, TaskRunner
+from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.link.local import LocalLink
 from forebay.executors.poison.examination import Examiner
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
 from forebay.executors.wire.messages import Grant
 from forebay.testing.scripted_source import SCRIPTS, Abort, ScriptedSource
 
@@ -48,10 +49,11 @@ def test_to_have_no_memory_for_rows_is_bad_data_with_its_place(tmp_path: Path) -
     readers: Any = _Readers()
     grant = Grant(task=task(), attempt=1, failures=0, progress=None)
     decoding = threading.Semaphore()
-    letters, link = DeadLetterWriter(tmp_path), LocalLink(tmp_path, "data")
+    letters, link = PendingLetters({}), LocalLink(tmp_path, "data")
     examiner = Examiner(link, lambda *_: None, 60.0)
-    threads = RunnerThreads("reader")
-    TaskRunner(grant, readers, queue, letters, examiner, decoding, threads, ended.append)._run()
+    threads, phases = RunnerThreads("reader"), PhaseSeconds()
+    parts: Any = (readers, queue, letters, examiner, decoding, threads, phases)
+    TaskRunner(grant, *parts, ended.append)._run()
     (outcome,) = ended
     failure = there(outcome.failure)
     assert failure.exit_code == 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.letters import letter, task
+from support.letters import letter, letter_file, letters_of, task
 
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import DataError
@@ -19,8 +21,9 @@ from forebay.executors.trainer.window.sealed_rows import (
     window_rows,
 )
 from forebay.executors.window_files.checkpoints import Seal
-from forebay.executors.window_files.dead_letters import DeadLetterWriter
+from forebay.executors.window_files.dead_letters import DEAD_FOLDER, LETTERS_NAME, LetterFile
 from forebay.executors.window_files.steps import STEPS_NAME
+from forebay.home.store.base import Stored
 from forebay.home.store.folder_store import FolderStore
 from forebay.mixture.row_sums import RowSums
 
@@ -32,26 +35,34 @@ def seal(**more: Any) -> Seal:
     return Seal.model_validate({**of, **kept, **whose, **more})
 
 
-def dead_seal(dead: dict[str, int]) -> Seal:
-    at = Position(0, 9)
-    return seal(progress={n: TaskProgress(position=at, dead_rows=rows) for n, rows in dead.items()})
+@dataclass
+class Trained:
+    """Where a window was trained: with its steps, a checkpoint and five letters of two tasks."""
+
+    root: Path
+    letters: LetterFile
+
+    def put(self, dead: dict[str, int]) -> dict[Any, Stored]:
+        at, folder = Position(0, 9), self.root / "g2"
+        progress = {n: TaskProgress(position=at, dead_rows=rows) for n, rows in dead.items()}
+        archive = WindowArchive(FolderStore(self.root / "store"), "ads", "main")
+        sealed = seal(progress=progress, letters=self.letters.sealed())
+        return archive.put_window(folder, sealed, folder / "checkpoint", self.letters)
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Path:
-    """Where the window was trained: with its steps, a checkpoint and five letters of two tasks."""
+def trained(tmp_path: Path) -> Trained:
     folder = tmp_path / "g2"
     (folder / "checkpoint").mkdir(parents=True)
     (folder / STEPS_NAME).touch()
-    DeadLetterWriter(folder).write(task(3), [letter(row) for row in range(3)])
-    DeadLetterWriter(folder).write(task(4), [letter(0, rows=2)])
-    return folder
+    letters = letter_file(folder)
+    letters.append(letters_of(task(3), *map(letter, range(3))))
+    letters.append(letters_of(task(4), letter(0, rows=2)))
+    return Trained(tmp_path, letters)
 
 
-@pytest.mark.parametrize("dead", [{"clicks/3": 3, "clicks/4": 2}, {"clicks/3": 1}, {}])
-def test_letters_read_again_may_be_more(tmp_path: Path, local: Path, dead: dict[str, int]) -> None:
-    archive = WindowArchive(FolderStore(tmp_path / "store"), "ads", "main")
-    found = archive.put_window("w", 2, local, dead_seal(dead), local / "checkpoint")
+def test_letters_are_stored_with_the_window(trained: Trained) -> None:
+    found = trained.put({"clicks/3": 3, "clicks/4": 2})
     assert set(found) == {"checkpoint", "steps", "dead_letters"}
 
 
@@ -59,14 +70,17 @@ def test_letters_read_again_may_be_more(tmp_path: Path, local: Path, dead: dict[
     "files of dead letters are lost or truncated while their window trains",
     "red, with window, source and number of rows",
 )
-def test_letters_that_were_counted_and_are_gone_are_red(tmp_path: Path, local: Path) -> None:
-    archive = WindowArchive(FolderStore(tmp_path / "store"), "ads", "main")
+def test_letters_that_were_counted_and_are_gone_are_red(trained: Trained) -> None:
     with pytest.raises(DataError, match="1 of the 6 dead letters of clicks are not on disk: train"):
-        archive.put_window("w", 2, local, dead_seal({"clicks/3": 6}), local / "checkpoint")
+        trained.put({"clicks/3": 6})
     with pytest.raises(
         DataError, match="2 of the 2 dead letters of history are not on disk: train"
     ):
-        archive.put_window("w", 2, local, dead_seal({"history/0": 2}), local / "checkpoint")
+        trained.put({"history/0": 2})
+    file = trained.root / "g2" / DEAD_FOLDER / LETTERS_NAME
+    os.truncate(file, 500)
+    with pytest.raises(DataError, match="2 of the 5 dead letters of clicks are not on disk: train"):
+        trained.put({"clicks/3": 5})
 
 
 def test_rows_of_the_window_are_those_since_it_began() -> None:

@@ -14,25 +14,37 @@ from support.served_rows import SCHEMA, batch_of_lists
 from support.strangers import until
 from support.there import there
 
+from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.data_executor.flight_server import POLL_SECONDS, FlightFrameServer, NextFrame
 from forebay.executors.link.local import LocalLink
 from forebay.executors.wire.flight import FlightStream, open_stream
-from forebay.executors.wire.messages import FrameHead
+from forebay.executors.wire.messages import FrameHead, Letter
 from forebay.mixture.queue.queue import FrameRows, QueueClosedError
 
 EPOCH = 7
+_AT = {"clicks/0": TaskProgress(position=Position(0, 1))}
 
 
 @dataclass
 class Script:
-    """An epoch whose minibatches are written down: those that were asked for are gone."""
+    """An epoch whose minibatches are written down: those that were asked for are gone.
+
+    letters: so many frames come first that bring nothing else.
+    """
 
     frames: deque[FrameRows] = field(default_factory=deque)
     closed: bool = False
     sent: int = 0
+    letters: int = 0
 
     def next(self, timeout_seconds: float) -> tuple[FrameHead, FrameRows] | None:
+        if self.sent < self.letters:
+            self.sent += 1
+            none = FrameRows("batch", 0, [], [], {})
+            head = head_of(none, self.sent - 1)
+            letter = Letter(task_id="clicks/0", first=self.sent, end=self.sent + 1, line="{}")
+            return head.model_copy(update={"letters": [letter]}), none
         if until(lambda: self.closed or bool(self.frames), timeout_seconds) and self.frames:
             rows = self.frames.popleft()
             self.sent += 1
@@ -82,7 +94,7 @@ def head_of(rows: FrameRows, sequence: int) -> FrameHead:
         feed=rows.feed,
         hour=rows.hour,
         segments=rows.segments,
-        progress={},
+        progress=_AT if rows.segments else {},
     )
 
 
@@ -140,6 +152,20 @@ def test_nothing_is_taken_from_the_queue_without_a_credit(bench: Bench) -> None:
         stream.grant(wanted - bench.script.sent)
         assert until(lambda wanted=wanted: bench.script.sent == wanted)
         assert not until(lambda wanted=wanted: bench.script.sent > wanted, 0.3)
+    stream.close()
+
+
+def test_letters_alone_use_no_credit(bench: Bench) -> None:
+    """However many come first: what was granted is left for rows, and is used up by them."""
+    bench.script.letters = 5
+    bench.script.frames += [rows_of(batch_of_lists(10, seed=seed)) for seed in range(3)]
+    stream = bench.stream()
+    stream.grant(2)
+    heads = [there(stream.receive())[0] for _ in range(7)]
+    assert [each.rows for each in heads] == [0] * 5 + [10] * 2
+    assert not until(lambda: bench.script.sent > 7, 0.3)
+    stream.grant(1)
+    assert there(stream.receive())[0].rows == 10
     stream.close()
 
 

@@ -61,6 +61,7 @@ class Trainer:
         self.counters = SimpleNamespace(add=lambda _, rows: self.did.append(f"{rows} counted"))
         self.series = SimpleNamespace(lost=self._lost, stepped=lambda *_: None)
         self.scores, self.judge, self.step = writer, None, 0
+        self.letters = SimpleNamespace(append=lambda _: self.did.append("letters"))
         opened: Any = self
         for minibatch in minibatches:
             rows = 0 if minibatch is None else len(minibatch)
@@ -112,8 +113,8 @@ def test_stream_rows_are_scored_before_they_are_learnt(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path, BOTH)
     segments = trainer.use(BATCH, STREAM)
     assert trainer.did == [
-        *("batch learnt", "3 counted", "[3, 0] shown", "used"),
-        *("stream scored", "stream learnt", "2 counted", "[0, 2] shown", "used"),
+        *("batch learnt", "3 counted", "[3, 0] shown", "letters", "used"),
+        *("stream scored", "stream learnt", "2 counted", "[0, 2] shown", "letters", "used"),
     ]
     assert trainer.window_step == 2
     labels, scores = segments.labels(), segments.scores()
@@ -159,7 +160,7 @@ def test_what_the_guard_held_is_marked(tmp_path: Path, warm_start: bool) -> None
 def test_frames_without_rows_move_positions_only(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path, BOTH)
     trainer.use(None, labelled("batch", [], []))
-    assert (trainer.did, trainer.window_step) == (["used", "used"], 0)
+    assert (trainer.did, trainer.window_step) == (["letters", "used"] * 2, 0)
 
 
 def test_a_loss_that_is_not_finite_names_window_step_and_rows(tmp_path: Path) -> None:
