@@ -12,6 +12,7 @@ from support.toy_roles.jobs import eventually
 from forebay.errors import DataError, InfrastructureError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Measure, ProcessMeasure, Progress, shares
+from forebay.executors.link.local import LocalLink
 from forebay.executors.planes.base import Usage
 from forebay.executors.supervisor import sampler as module
 from forebay.executors.supervisor.sampler import Sampler
@@ -30,11 +31,15 @@ def test_rates_are_of_the_interval_and_peaks_of_all_starts(
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     found = Sampler(JobFolder(tmp_path), {"trainer-0": 7})
     report(tmp_path, 100, 1.0, 1.0)
+    executor = LocalLink(tmp_path, "data")
+    (tmp_path / "pulse").mkdir()
+    executor.report_phases({"decode": 1.0})
     now[0] += 5
     assert found.is_due()
     found.sample(lambda: {"data-0": Usage(cpu_seconds=3.0, memory_bytes=70, memory_peak_bytes=90)})
     assert not found.is_due()
     report(tmp_path, 1_100, 3.0, 3.5)
+    executor.report_phases({"decode": 4.0, "blocked": 5.0})
     now[0] += 10
     # It has started again meanwhile: its counters too.
     found.sample(lambda: {"data-0": Usage(cpu_seconds=2.0, throttled_seconds=1.0, memory_bytes=50)})
@@ -44,7 +49,11 @@ def test_rates_are_of_the_interval_and_peaks_of_all_starts(
     assert measure.phases == {"wait": 0.2, "train": 0.25}
     assert measure.processes == {
         "data-0": ProcessMeasure(
-            cpu_cores=0.2, throttled_share=0.1, memory_bytes=50, memory_peak_bytes=90
+            cpu_cores=0.2,
+            throttled_share=0.1,
+            memory_bytes=50,
+            memory_peak_bytes=90,
+            phases={"decode": 0.3, "blocked": 0.5},
         )
     }
     assert found.peaks == {"trainer-0": 7, "data-0": 90}
