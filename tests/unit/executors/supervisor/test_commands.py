@@ -39,14 +39,14 @@ def test_commands() -> None:
     assert [*driver.interpreter, *driver.common] == [*python, DRIVER.module, *job, "--index", "0"]
     assert [*data.interpreter, *data.common] == [*python, DATA.module, *job, "--index", "1"]
     assert (driver.name, data.name) == ("driver-0", "data-1")
-    trains = commands.of("trainer", 0).common
-    assert (trains[0], trains[-2:]) == ("/opt/tf/bin/python", ("--lease-epoch", "7"))
+    trains = commands.of("trainer", 0)
+    assert (trains.interpreter[0], trains.common[-2:]) == ("/opt/tf/bin/python", ("--lease-epoch", "7"))
 
 
 def test_attempts_ascend_over_starts_and_submissions() -> None:
-    command = RoleCommand(DRIVER, 0, (), ("--job", "j"))
+    command = RoleCommand(DRIVER, 0, (), ("--index",))
     started = [command.arguments(*each) for each in [(1, 1), (1, 2), (1, 65_535), (2, 1)]]
-    assert [each[:2] for each in started] == [("python", "--attempt")] * 4
+    assert [each[:2] for each in started] == [("--index", "--attempt")] * 4
     attempts = [int(each[2]) for each in started]
     assert attempts == sorted(set(attempts))
     assert attempts[0] == 65_537
