@@ -18,9 +18,11 @@ def schema() -> dict[str, Any]:
     return json_schema(installed_kinds())
 
 
-@pytest.mark.parametrize("path", pages(), ids=lambda path: str(path.name))
-def test_a_page_is_what_the_code_says(path: Any) -> None:
-    assert path.read_text(encoding="utf-8") == pages()[path], "run `make pages`"
+def test_each_page_is_what_the_code_says() -> None:
+    made = pages()
+    assert len(made) == 4
+    other = [path.name for path, text in made.items() if path.read_text() != text]
+    assert other == [], "run `make pages`"
 
 
 def test_every_key_has_a_meaning(schema: dict[str, Any]) -> None:
