@@ -1,4 +1,4 @@
-"""Jobs without processes, for tests of what is decided, counted and told rather than of processes.
+"""Jobs and footers without processes, where a test is of what is decided, counted and told.
 
 tests/integration/test_line_in_process.py shows that they leave what real processes leave.
 """
@@ -11,7 +11,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from support.whole_life.in_process import run_jobs_here
+from forebay.datatasks.sources.common.cautious.child import ReadingChild
+from forebay.datatasks.sources.parquet import footer_reader
+from support.whole_life.in_process import FooterChild, run_jobs_here
+
+# Each plan that meets new Parquet files starts a child, which takes longer than most tests. Those
+# that are processes of their own start real ones.
+footer_reader.ReadingChild = FooterChild  # type: ignore[misc,assignment]
+
+
+@pytest.fixture
+def footer_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of the children themselves."""
+    monkeypatch.setattr(footer_reader, "ReadingChild", ReadingChild)
 
 
 @contextmanager

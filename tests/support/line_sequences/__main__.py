@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import resource
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from support.line_sequences.counts import Seen
-from support.line_sequences.in_process import run_all_here
 from support.line_sequences.judge import Fault
 from support.line_sequences.machine import Life
+from support.sequences.children import work_here
 
 
 def played(seed: int, steps: Sequence[int]) -> tuple[Life, Fault | None]:
@@ -59,7 +60,8 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--story", action="store_true", help="print all operations")
     given = parser.parse_args()
-    run_all_here()
+    logging.disable(logging.CRITICAL)
+    work_here()
     seen, faults = Seen(), Counter[str]()
     for seed in range(given.seed, given.seed + given.sequences):
         if cpu() > given.cpu_seconds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from forebay.datatasks.sources.parquet import footer_process, footer_reader
 from forebay.executors.job import submit
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
@@ -90,11 +92,27 @@ def _start(home: Home, folder: JobFolder, command: Sequence[str], lock: FileLock
     return _Ended()
 
 
+class FooterChild:
+    """Stands where footers are parsed by a child, which a footer may kill."""
+
+    def __init__(self, *_: object) -> None:
+        """No process is there."""
+
+    def answer(self, call: bytes) -> bytes:
+        head, _, content = call.partition(b"\n")
+        asked: dict[str, Any] = json.loads(head)
+        return json.dumps(footer_process.answer(asked, content)).encode()
+
+    def close(self) -> None:
+        """No process was there."""
+
+
 def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None:
     """From now on jobs of this process run in it.
 
     replace: as `setattr`; a test gives one that puts back what it has replaced.
     """
+    replace(footer_reader, "ReadingChild", FooterChild)
     replace(loop, "RemoteReader", LiveReader)
     replace(submit, "_start", _start)
     replace(supervisor, "make_plane", lambda _name, _job_dir: InProcessPlane())
