@@ -13,11 +13,11 @@ import pytest
 
 from forebay.datatasks.sources.common.cautious.child import ReadingChild
 from forebay.datatasks.sources.parquet import footer_reader
-from support.whole_life.in_process import FooterChild, run_jobs_here
+from support.whole_life.in_process import parse_footers_here, run_jobs_here
 
 # Each plan that meets new Parquet files starts a child, which takes longer than most tests. Those
 # that are processes of their own start real ones.
-footer_reader.ReadingChild = FooterChild  # type: ignore[misc,assignment]
+parse_footers_here()
 
 
 @pytest.fixture

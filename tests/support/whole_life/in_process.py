@@ -107,12 +107,15 @@ class FooterChild:
         """No process was there."""
 
 
+def parse_footers_here() -> None:
+    footer_reader.ReadingChild = FooterChild  # type: ignore[misc,assignment]
+
+
 def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None:
     """From now on jobs of this process run in it.
 
     replace: as `setattr`; a test gives one that puts back what it has replaced.
     """
-    replace(footer_reader, "ReadingChild", FooterChild)
     replace(loop, "RemoteReader", LiveReader)
     replace(submit, "_start", _start)
     replace(supervisor, "make_plane", lambda _name, _job_dir: InProcessPlane())
