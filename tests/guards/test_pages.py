@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pages import pages
+from pages import keys_without_meaning, pages, reference_page
 from support.manual import manual_page
-from support.reference import keys_without_meaning, reference_page
 
 from forebay.config.schema import json_schema
 from forebay.config.specs.registry import installed_kinds

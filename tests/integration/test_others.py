@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from support.others_plane import OthersPlane
+from support.others import OthersPlane
 from support.toy_roles.jobs import TESTS, ToyJobs, eventually
 
 from forebay.config.specs.jobs import JobSpec
@@ -20,9 +20,9 @@ from forebay.testing.plane_suite import PlaneSuite
 
 POINTS = """
 [forebay.planes]
-others = support.others_plane:OthersPlane
+others = support.others:OthersPlane
 [forebay.roles]
-cache = support.others_role:CACHE
+cache = support.others:CACHE
 """
 
 

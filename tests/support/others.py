@@ -1,4 +1,4 @@
-"""A plane of another package: everything by the standard library, and no limits."""
+"""A plane and a role of another package, by the standard library: no limits, and no work."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from pathlib import Path
 
 import psutil
 
+from forebay.config.role_environment import Access
 from forebay.errors import ConfigError
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized, Usage
+from forebay.executors.role import role_arguments, role_exit, start_role
 from forebay.executors.roles.resources import UNLIMITED, Resources
+from forebay.executors.roles.table import Role
+from forebay.system.liveness import waiting
 from forebay.system.processes.identity import ProcessIdentity
 from forebay.system.processes.parent import PARENT_PID_NAME
+
+# It serves until it is stopped.
+CACHE = Role(name="cache", module="support.others", access=Access())
 
 
 class OthersExecution:
@@ -71,3 +78,11 @@ class OthersPlane:
             each.end(grace_seconds)
         while any(each.poll() is None for each in self.started):
             time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    given = role_arguments(CACHE.name, None, "index", "attempt")
+    start_role(CACHE.name, given.index, given.job)
+    with role_exit(CACHE.name, given.index, given.job), waiting():
+        print("serving", flush=True)
+        time.sleep(300)
