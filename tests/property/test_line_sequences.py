@@ -7,14 +7,15 @@ independent count says which rows each model has, and what a refusal may not cha
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
 import pytest
-from support.line_sequences.command import require_green
 from support.line_sequences.declared import Change, Declared
 from support.line_sequences.judge import Fault, Judge, may_have_rows, names_loss
 from support.line_sequences.world import World
+from support.python_code import require_green
 from support.sequences.declared import DAY, day, key
 
 pytestmark = pytest.mark.timeout(600)
@@ -22,9 +23,10 @@ pytestmark = pytest.mark.timeout(600)
 
 def test_no_row_is_lost_in_silence() -> None:
     """Always the same sequences; `make chaos` draws others."""
-    seen = require_green(cpu_seconds=45, timeout_seconds=550, seed=5000)
+    told = require_green("support.line_sequences", "--sequences", "25", seed=5000, seconds=550)
+    done = json.loads(told)["operations"]
     for name in ("run the next windows", "reprocess", "change", "undo", "forget", "follow why"):
-        assert seen["operations"][name], name
+        assert done[name], name
 
 
 def test_hours_that_were_trained_are_no_windows_of_a_line_of_days(tmp_path: Path) -> None:
