@@ -13,10 +13,11 @@ from random import Random
 
 import pytest
 from support.line_sequences.declared import Change, Declared
-from support.line_sequences.judge import Fault, Judge, may_have_rows, names_loss
+from support.line_sequences.judge import Judge, may_have_rows, names_loss
 from support.line_sequences.world import World
 from support.python_code import require_green
 from support.sequences.declared import DAY, day, key
+from support.sequences.judge import Borders, Fault
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -69,7 +70,8 @@ def test_borders_of_a_log_that_was_moved_are_those_of_a_new_one(
     """Rows of a partition that came after windows of its own log are in the next window."""
     world = World(tmp_path, Random(1))
     world.clicks.write("2", day(1), 4)
-    judge = Judge(world, Declared(tmp_path), borders={("data/clicks", "0"): {day(5): 24}})
+    known = Borders({("data/clicks", "0"): {day(5): 24}})
+    judge = Judge(world, Declared(tmp_path), borders=known)
     at, before = (int(day(number).timestamp()) * 10**6 for number in (2, 5))
     for found in (0, 8):
         borders = [("data/clicks", "0", before, 24), (log, "2", at, found)]

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from support.line_sequences.counts import Seen
-from support.line_sequences.judge import Fault
 from support.line_sequences.machine import Life
 from support.sequences.children import work_here
+from support.sequences.judge import Fault
 
 
 def played(seed: int, steps: Sequence[int]) -> tuple[Life, Fault | None]:
