@@ -12,9 +12,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OURS := config dags datatasks executors mixture operators forebay examples tests benchmarks
 # Three at a time, since many of them wait, file by file (tests of a file share what they started),
-# the slow folders first.
+# the slow folders first. Hundreds of processes import what is compiled once here, also where
+# PYTHONDONTWRITEBYTECODE is set.
 WORKERS ?= 3
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m compileall -q $(OURS) && $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo wheel test test-embedded chaos mutants pages captures docs lint counts lock clean
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+# With their assertions rewritten, tests are compiled once for all workers and runs.
+sys.dont_write_bytecode = False
 
 # Helpers assert too: a failure there shows its values as one in a test does.
 pytest.register_assert_rewrite("support")
@@ -32,3 +38,13 @@ LONGEST = "tests/chaos/test_every_point.py"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest file first. The order of files on the command line says nothing to pytest."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported by now stays: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()

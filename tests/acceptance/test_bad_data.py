@@ -41,6 +41,7 @@ def run(project: Project) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "damage", [cut_footer, flip_middle, partial(contradict_types, column="at")]
 )
+@pytest.mark.usefixtures("footer_children")
 def test_a_corrupt_file_is_red_and_named(project: Project, damage: Any) -> None:
     damage(part(project, 1))
     done = failed(project)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.captures import blocks, captures, masked
+from captures import blocks, captures, masked
 from support.jobs_here import jobs_in_this_process
 from support.terminals import COLUMNS, width
 

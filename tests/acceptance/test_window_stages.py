@@ -148,6 +148,7 @@ def test_the_job_exports_and_leaves_publication_to_its_stage(stages: Stages) -> 
     assert (why["state"], why["generation"]) == ("trained", 1)
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_window_asked_for_again_is_read_again_and_makes_the_next_stale(stages: Stages) -> None:
     assert stages.train(FIRST, f"{FIRST}#1", again=True).state == "succeeded"
     assert stages.ledger.generations(FIRST) == [1, 2]

@@ -7,6 +7,7 @@ import importlib.metadata
 import re
 import statistics
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,16 @@ FUNCTION_LINES_MAX = 70
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.}/~-])/(?:home|root|work|Users|mnt)/\w")
 SOURCES = source_files("benchmarks")
-TREES = {file: ast.parse(file.read_text(), str(file)) for file in SOURCES}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {file: ast.parse(file.read_text(), str(file)) for file in SOURCES}
 
 
 def nodes(*kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
     """Nodes of these kinds in the whole product, each with its place."""
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, kinds):
                 yield f"{file}:{getattr(node, 'lineno', 0)}", node
@@ -50,7 +55,7 @@ def test_files_and_functions_are_small_and_modules_say_what_they_are() -> None:
         and (node.end_lineno or node.lineno) - node.lineno >= FUNCTION_LINES_MAX
     ]
     assert long == []
-    assert [str(file) for file, tree in TREES.items() if not ast.get_docstring(tree)] == []
+    assert [str(file) for file, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
 def test_what_the_documents_import_is_described_where_it_is_first_defined() -> None:
@@ -60,7 +65,7 @@ def test_what_the_documents_import_is_described_where_it_is_first_defined() -> N
     assert len(shown) > 8  # or nothing was looked at
     silent = [
         f"{file}: {name}"
-        for file, tree in TREES.items()
+        for file, tree in trees().items()
         if module_name(file).removeprefix("forebay.") in shown and "testing" not in file.parts
         for name in undescribed(tree)
     ]

@@ -295,6 +295,7 @@ def test_a_manifest_that_is_gone_is_named(tmp_path: Path, source: Source) -> Non
         source.scan(DAYS)
 
 
+@pytest.mark.usefixtures("footer_children")
 @pytest.mark.parametrize("policy", ["fail", "dead_letter"])
 def test_a_footer_that_kills_its_reader_is_named(
     tmp_path: Path, opened: Callable[..., Source], policy: str

@@ -59,9 +59,9 @@ def test_a_job_runs_on_their_plane_with_their_role(installed: ToyJobs) -> None:
 
 
 def test_what_is_not_installed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="no plane 'clouds' is installed, but local"):
+    with pytest.raises(ValidationError, match="no plane 'clouds' is installed, but inline, local"):
         JobSpec.model_validate({"plane": "clouds"})
-    with pytest.raises(ConfigError, match="'clouds' is not installed here, but local"):
+    with pytest.raises(ConfigError, match="'clouds' is not installed here, but inline"):
         make_plane("clouds", "job")
 
 

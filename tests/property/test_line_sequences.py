@@ -7,24 +7,27 @@ independent count says which rows each model has, and what a refusal may not cha
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
 import pytest
-from support.line_sequences.command import require_green
 from support.line_sequences.declared import Change, Declared
-from support.line_sequences.judge import Fault, Judge, may_have_rows, names_loss
+from support.line_sequences.judge import Judge, may_have_rows, names_loss
 from support.line_sequences.world import World
+from support.python_code import require_green
 from support.sequences.declared import DAY, day, key
+from support.sequences.judge import Borders, Fault
 
 pytestmark = pytest.mark.timeout(600)
 
 
 def test_no_row_is_lost_in_silence() -> None:
     """Always the same sequences; `make chaos` draws others."""
-    seen = require_green(cpu_seconds=45, timeout_seconds=550, seed=5000)
+    told = require_green("support.line_sequences", "--sequences", "25", seed=5000, seconds=550)
+    done = json.loads(told)["operations"]
     for name in ("run the next windows", "reprocess", "change", "undo", "forget", "follow why"):
-        assert seen["operations"][name], name
+        assert done[name], name
 
 
 def test_hours_that_were_trained_are_no_windows_of_a_line_of_days(tmp_path: Path) -> None:
@@ -67,7 +70,8 @@ def test_borders_of_a_log_that_was_moved_are_those_of_a_new_one(
     """Rows of a partition that came after windows of its own log are in the next window."""
     world = World(tmp_path, Random(1))
     world.clicks.write("2", day(1), 4)
-    judge = Judge(world, Declared(tmp_path), borders={("data/clicks", "0"): {day(5): 24}})
+    known = Borders({("data/clicks", "0"): {day(5): 24}})
+    judge = Judge(world, Declared(tmp_path), borders=known)
     at, before = (int(day(number).timestamp()) * 10**6 for number in (2, 5))
     for found in (0, 8):
         borders = [("data/clicks", "0", before, 24), (log, "2", at, found)]

@@ -62,33 +62,36 @@ def test_every_key_of_every_model_is_tried() -> None:
 
 @pytest.mark.parametrize("alone", [False, True], ids=["with the other keys", "required keys only"])
 def test_one_misspelled_key_is_one_error(tmp_path: Path, alone: bool) -> None:
-    """Besides what is wrong with the key spelled right: some keys alone contradict the others."""
+    """Besides what is wrong with the key spelled right: some keys alone contradict the others.
+
+    A source is loaded alone, a pipeline with all of its sources.
+    """
     letters = random.Random(3)
     sources = {file: value for file, value in FILES.items() if file.startswith("sources/")}
-    write(tmp_path / "config", sources)
+    write(tmp_path / "pipelines", sources)
     for key in keys():
         known = set(schema()["$defs"][key.definition]["properties"])
         kept = required(key) if alone else known
         if key.key == "security_protocol" and alone:
             continue  # the declared one asks for other keys, but only where it is spelled right
         wrong = sorted(misspellings(key.key) - known)
-        file = tmp_path / "config" / key.file
+        config = tmp_path / key.file.partition("/")[0]
+        file = config / key.file
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(dump(renamed(FILES[key.file], key.path, key.key, key.key, alone=kept)))
-        usual = [problem.code for problem in load_project(tmp_path / "config", {}).problems]
+        usual = [problem.code for problem in load_project(config, {}).problems]
         for misspelled in letters.sample(wrong, 2):
             value = renamed(FILES[key.file], key.path, key.key, misspelled, alone=kept)
             text = dump(value)
             file.write_text(text)
-            problems = load_project(tmp_path / "config", {}).problems
+            problems = load_project(config, {}).problems
             place = key_place(text, key.path, misspelled)
             found = {p.code: (p.file, p.line, p.column, p.code, p.hint) for p in problems}
             wanted = (str(file), *place, "unknown-key", key.key)
             assert found.get("unknown-key") == wanted, (key, misspelled, problems)
             codes = sorted(problem.code for problem in problems)
             assert codes == sorted([*usual, "unknown-key"]), (key, misspelled, problems)
-            file.unlink()
-            write(tmp_path / "config", {key.file: FILES[key.file]} if key.file in sources else {})
+        file.unlink()
 
 
 @settings(max_examples=300, deadline=None)

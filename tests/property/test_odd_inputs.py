@@ -17,7 +17,7 @@ ODD_INPUTS = "support.odd_inputs"
 @pytest.mark.timeout(600)
 def test_odd_inputs_are_read_as_others_read_them_or_refused() -> None:
     """Always the same; `make chaos` draws others."""
-    require_green(ODD_INPUTS, "--seconds", "30", "--minutes", "5", seed=7106)
+    require_green(ODD_INPUTS, "--examples", "105", "--minutes", "5", seed=7106)
 
 
 @pytest.mark.chaos

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from forebay.mixture.metrics.auc import estimate_auc
 from forebay.mixture.metrics.estimate import NORMAL_QUANTILE
@@ -60,7 +61,8 @@ def test_seeds_that_are_further_apart_widen_it(found: Arrays) -> None:
 def test_the_interval_over_seeds_covers_the_truth_95_times_in_a_hundred() -> None:
     """Seeds of their own quality, on rows of their own: neither part alone would do."""
     spread = 2 * (1 + 0.3**2)  # of two normals: mean over qualities
-    truth = norm.cdf(1 / np.sqrt(spread + 0.35**2)) - norm.cdf(1 / np.sqrt(spread))
+    below = NormalDist().cdf
+    truth = below(1 / np.sqrt(spread + 0.35**2)) - below(1 / np.sqrt(spread))
     drawn = np.random.default_rng(11)
     inside = narrow = 0
     for _ in range(400):

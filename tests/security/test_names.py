@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 import pytest
 import typer
 from pydantic import ValidationError
-from support.hostile_names import FEW, NO_NAMES, NOT_ARGUMENTS, tree
 from support.projects import declared_project
 
 from forebay.cli import build_app, run
@@ -28,6 +28,36 @@ from forebay.executors.stages.results import RequestedWindow
 from forebay.home.paths import Home
 from forebay.operators.runs.stage_request import reprocess_of
 from forebay.system.names import is_name, is_one_line, is_window_key, shown
+
+# No name of ours is one of these. What cannot be an argument of a process is in NOT_ARGUMENTS.
+NO_NAMES = (
+    "../x", "../../models/ads", "/etc", "/etc/passwd", "a/b", "a\\b", "..\\x", "C:\\x", "", ".",
+    "..", "...", ".hidden", "~", "~root", "-rf", "--help", "*", "a*", "?", "[a]", "${HOME}",
+    "$(id)", "`id`", "a;b", "a b", " a", "a\n", "\na", "a\r", "a\tb", "%2e%2e", "%2e%2e%2fx",
+    "..%c0%af", "\N{CYRILLIC SMALL LETTER A}ds", "\N{FULLWIDTH FULL STOP}\N{FULLWIDTH FULL STOP}",
+    "\N{FRACTION SLASH}etc", "\N{FULLWIDTH DIGIT TWO}026-03-01", "a\N{RIGHT-TO-LEFT OVERRIDE}b",
+    "\x1b[2J", "a" * 64 + "/" + "b" * 4000, "x" * 4000, "\udcff",
+)  # fmt: skip
+# One of each sort, for what takes milliseconds each.
+FEW = (
+    "../x", "/etc", "a/b", "", "..", "-rf", "a\n", "%2e%2e", "\N{CYRILLIC SMALL LETTER A}ds",
+    "x" * 4000, "\udcff",
+)  # fmt: skip
+NOT_ARGUMENTS = ("a\0b", "\0", "../x\0")
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes]]:
+    found = {}
+    for path in sorted(root.rglob("*")):
+        mode = path.lstat().st_mode
+        content = b""
+        if stat.S_ISLNK(mode):
+            content = bytes(path.readlink())
+        elif stat.S_ISREG(mode):
+            content = path.read_bytes()
+        found[str(path.relative_to(root))] = (mode, content)
+    return found
+
 
 # What the text parameters of all commands are. Names and windows become parts of paths.
 NAMES = {"pipeline", "source", "line", "job", "process", "role"}

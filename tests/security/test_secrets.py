@@ -87,9 +87,13 @@ class Planted:
     said: list[str] = field(default_factory=list)
 
     def forebay(self, *arguments: str, code: int | None = 0, **more: str) -> str:
-        """Standard output of a command; all that it says is remembered."""
+        """Standard output of a command; all that it says is remembered.
+
+        Those that start others, or fail in a way of their own, are processes.
+        """
+        is_own = arguments[0] in {"run", "--debug"}
         project = replace(self.project, environment=self.project.environment | more)
-        done = project.forebay(*arguments, check=False, timeout_seconds=300, process=True)
+        done = project.forebay(*arguments, check=False, timeout_seconds=300, process=is_own)
         self.said.append(done.stdout + done.stderr)
         assert code is None or done.returncode == code, done.stdout + done.stderr
         return done.stdout

@@ -75,10 +75,14 @@ def replaced(value: Any, text: str) -> Any:
     return value + text if isinstance(value, str) else value
 
 
+@pytest.fixture(scope="module")
+def sound() -> Page:
+    return Page(render_html(facts_of(two_labels())))
+
+
 @pytest.mark.guarantee("text from data in reports and on terminals", "it is shown as text")
 @pytest.mark.parametrize("text", MARKUP)
-def test_a_report_holds_no_element_that_data_brought(text: str) -> None:
-    sound = Page(render_html(facts_of(two_labels())))
+def test_a_report_holds_no_element_that_data_brought(sound: Page, text: str) -> None:
     hostile = Page(render_html(facts_of(replaced(two_labels(), text))))
     assert hostile.elements == sound.elements
     assert hostile.attributes == sound.attributes

@@ -1,4 +1,4 @@
-"""Jobs without processes, for tests of what is decided, counted and told rather than of processes.
+"""Jobs and footers without processes, where a test is of what is decided, counted and told.
 
 They run on the plane `inline`, whatever their pipelines say. tests/integration/test_inline.py shows
 that they leave what real processes leave.
@@ -13,10 +13,23 @@ from typing import Any
 
 import pytest
 
+from forebay.datatasks.sources.common.cautious.child import ReadingChild
+from forebay.datatasks.sources.parquet import footer_reader
 from forebay.executors.job.host import LocalJob
 from forebay.executors.job.request import JobRequest
 from forebay.executors.supervisor import supervisor
 from forebay.executors.supervisor.inline import InlinePlane, start_here
+from support.whole_life.in_process import parse_footers_here
+
+# Each plan that meets new Parquet files starts a child, which takes longer than most tests. Those
+# that are processes of their own start real ones.
+parse_footers_here()
+
+
+@pytest.fixture
+def footer_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of the children themselves."""
+    monkeypatch.setattr(footer_reader, "ReadingChild", ReadingChild)
 
 
 def _start(held: LocalJob, request: JobRequest, command: Sequence[str]) -> Any:

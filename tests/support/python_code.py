@@ -33,8 +33,8 @@ def with_tests() -> dict[str, str]:
 
 def require_green(
     module: str, *words: str, seed: int | None = None, seconds: float | None = None
-) -> None:
-    """Run a harness with a seed that is printed, by default another one each time."""
+) -> str:
+    """Run a harness with a seed that is printed, by default another one each time; what it says."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     print(f"seed {seed}")
     done = subprocess.run(
@@ -47,3 +47,4 @@ def require_green(
     )
     print(done.stdout)
     assert done.returncode == 0, f"seed {seed}\n{done.stdout[-20_000:]}\n{done.stderr[-20_000:]}"
+    return done.stdout

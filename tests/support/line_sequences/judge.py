@@ -10,32 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from support import independent
 from support.line_sequences.declared import Declared, Use
 from support.line_sequences.world import NO_ROWS, Row, Rows, World, sums_of, within
 from support.sequences.declared import CLICKS
-from support.sequences.judge import foretold_borders
+from support.sequences.judge import Borders, Fault, Place
 from support.sequences.operations import Facts
 
 Span = tuple[datetime, datetime]
 Name = tuple[str, str, int]
-Borders = Mapping[tuple[str, str], Mapping[datetime, int]]
+Known = Mapping[Place, Mapping[datetime, int]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # How Forebay tells of rows that a line will never train.
 _NEVER = re.compile(r"never (be )?trained|not trained on|left out|without rows of", re.IGNORECASE)
 _COUNTS = re.compile(r"has ([\d,]+) rows? now, and had ([\d,]+)")
 _SKIPPED = re.compile(r"\bwithout\b|\bskipped\b", re.IGNORECASE)
-
-
-class Fault(AssertionError):  # noqa: N818 - what is found is a fault of Forebay's
-    """Something that is wrong. kind: a few words, the same for the same fault."""
-
-    def __init__(self, kind: str, text: str) -> None:
-        super().__init__(f"{kind}: {text}")
-        self.kind = kind
 
 
 class Told(NamedTuple):
@@ -113,12 +105,12 @@ class Judge:
     plans: dict[tuple[str, int], dict[str, Part]] = field(default_factory=dict)
     lineages: dict[Name, Lineage] = field(default_factory=dict)
     links: dict[Name, Facts] = field(default_factory=dict)
-    borders: dict[tuple[str, str], dict[datetime, int]] = field(default_factory=dict)
+    borders: Borders = field(default_factory=Borders)
 
     def look(self, facts: Facts, told: Callable[[str, Facts], Told]) -> None:
         """Raise Fault for anything that is wrong now. told: about a link of a line."""
-        known = self.borders
-        self._borders(facts["borders"])
+        clicks, known = self.world.clicks, self.borders.known
+        self.borders.look(facts["borders"], clicks.partitions, clicks.touched)
         for plan in facts["plans"]:
             name = (plan["window"], plan["generation"])
             if name not in self.plans:
@@ -147,35 +139,9 @@ class Judge:
         trained = self.links[line, window, generation]["trained"]
         return {use: sums["rows"] for use, sums in trained.items()}
 
-    # Borders --------------------------------------------------------------------------------
-
-    def _borders(self, rows: list[tuple[str, str, int, int]]) -> None:
-        """None has moved or gone, and new ones are where the rule says."""
-        found: dict[tuple[str, str], dict[datetime, int]] = {}
-        for topic, partition, instant_us, offset in rows:
-            at = _EPOCH + timedelta(microseconds=instant_us)
-            found.setdefault((topic, partition), {})[at] = offset
-        for place, known in self.borders.items():
-            for instant, offset in known.items():
-                if found.get(place, {}).get(instant) != offset:
-                    raise Fault("a border moved", f"{place} {instant} was {offset}")
-        clicks = self.world.clicks
-        for place, borders in found.items():
-            same = (known for (topic, _), known in self.borders.items() if topic == place[0])
-            before = {instant for known in same for instant in known}
-            partition = clicks.partitions.get(place[1])
-            if partition is None or not partition.sure or place[1] in clicks.touched:
-                continue
-            known = self.borders.get(place, {})
-            for instant, foretold in foretold_borders(partition, known, borders, before):
-                if borders[instant] != foretold:
-                    text = f"{place} {instant}: {borders[instant]} is not {foretold}"
-                    raise Fault("a border is elsewhere", text)
-        self.borders = found
-
     # Plans ----------------------------------------------------------------------------------
 
-    def _plan(self, plan: Facts, known: Borders) -> dict[str, Part]:
+    def _plan(self, plan: Facts, known: Known) -> dict[str, Part]:
         """What a plan that was made just now must hold: no data has changed meanwhile.
 
         known: borders that were there before.
@@ -200,7 +166,7 @@ class Judge:
             found[use.name] = part
         return found
 
-    def _part(self, use: Use, source: Facts, whole: Span, known: Borders) -> Part:
+    def _part(self, use: Use, source: Facts, whole: Span, known: Known) -> Part:
         if source["reason"].startswith("skipped"):
             if use.late != "skip":
                 raise Fault("skipped unasked", f"{use.name}: {source['reason']}")

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from forebay.home.paths import Home
 from support.line_sequences.counts import Seen, kind_of
 from support.line_sequences.declared import DAYS, Declared
-from support.line_sequences.judge import Fault, Judge, Told, names_loss
+from support.line_sequences.judge import Judge, Told, names_loss
 from support.line_sequences.operations import LineOperations
 from support.line_sequences.world import World
 from support.sequences.declared import CLICKS, DAILY, HISTORY, day, key
+from support.sequences.judge import Fault
 from support.sequences.operations import Ended, Facts, attempt
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from typing import Any, Self
 from forebay.datatasks.planning import planner as planning
 from support.sequences.operations import Ended, attempt
 from support.whole_life.faults import Faults, die
-from support.whole_life.in_process import code_of, forked, run_jobs_here
+from support.whole_life.in_process import code_of, forked, parse_footers_here, run_jobs_here
 
 KILLED = -9
 
@@ -41,6 +41,7 @@ class _Inline:
 def work_here() -> None:
     """From now on jobs and plans of this process start no other one, and no thread."""
     run_jobs_here()
+    parse_footers_here()
     planning.ThreadPoolExecutor = _Inline  # type: ignore[misc,assignment]
 
 

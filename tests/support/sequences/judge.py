@@ -6,7 +6,7 @@ borders, plans, and the row sums of each link, which are the model's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -18,6 +18,7 @@ from support.sequences.operations import Facts
 from support.sequences.truth import Files, Log, Partition, Rows
 
 Offsets = dict[str, tuple[int, int]]
+Place = tuple[str, str]  # topic, or path of a log, and partition
 Name = tuple[str, int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,11 +37,70 @@ class Expected:
     odd: int
 
 
+class Fault(AssertionError):  # noqa: N818 - what is found is a fault of Forebay's
+    """Something that is wrong. kind: a few words, the same for the same fault."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
+
+@dataclass
+class Borders:
+    """Of a stream, as the home says them."""
+
+    known: dict[Place, dict[datetime, int]] = field(default_factory=dict)
+
+    def look(
+        self,
+        rows: list[tuple[str, str, int, int]],
+        partitions: Mapping[str, Partition],
+        touched: Collection[str] = (),
+    ) -> None:
+        """None has moved or gone, they are in order, and new ones are where the rule says.
+
+        touched: partitions of which the rule says nothing any more.
+        """
+        found: dict[Place, dict[datetime, int]] = {}
+        for topic, name, instant_us, offset in rows:
+            at = _EPOCH + timedelta(microseconds=instant_us)
+            found.setdefault((topic, name), {})[at] = offset
+        self._are_still_in(found)
+        for place, borders in found.items():
+            partition = partitions.get(place[1])
+            if partition is None or place[1] in touched:
+                continue
+            ordered = [offset for _, offset in sorted(borders.items())]
+            if ordered != sorted(ordered):
+                raise Fault("borders are not in order", f"{place}: {borders}")
+            if not partition.sure:
+                continue
+            same = (known for (topic, _), known in self.known.items() if topic == place[0])
+            before = {instant for known in same for instant in known}
+            known = self.known.get(place, {})
+            for instant, foretold in foretold_borders(partition, known, borders, before):
+                if partition.place(borders[instant]) != partition.place(foretold):
+                    text = f"{place} {instant}: {borders[instant]} is not {foretold}"
+                    raise Fault("a border is elsewhere", text)
+        self.known = found
+
+    def _are_still_in(self, found: Mapping[Place, Mapping[datetime, int]]) -> None:
+        for place, known in self.known.items():
+            for instant, offset in known.items():
+                if found.get(place, {}).get(instant) != offset:
+                    raise Fault("a border moved", f"{place} {instant} was {offset}")
+
+    def of(self, partition: str) -> dict[datetime, int]:
+        """Of a stream that was never elsewhere."""
+        (found,) = [known for (_, name), known in self.known.items() if name == partition]
+        return found
+
+
 @dataclass
 class Judge:
     log: Log
     files: Files
-    borders: dict[str, dict[datetime, int]] = field(default_factory=dict)
+    borders: Borders = field(default_factory=Borders)
     plans: dict[Name, Expected] = field(default_factory=dict)
     links: dict[tuple[str, str, int], Facts] = field(default_factory=dict)
     facts: Facts = field(default_factory=dict)
@@ -49,7 +109,7 @@ class Judge:
 
     def look(self, facts: Facts) -> None:
         assert facts["faults"] == []
-        self._borders(facts["borders"])
+        self.borders.look(facts["borders"], self.log.partitions)
         for plan in facts["plans"]:
             name = (plan["window"], plan["generation"])
             if name not in self.plans:
@@ -59,29 +119,6 @@ class Judge:
                 self._link(line, link)
             self._line(line, found)
         self.facts = facts
-
-    # Borders --------------------------------------------------------------------------------
-
-    def _borders(self, rows: list[tuple[str, str, int, int]]) -> None:
-        """None has moved or gone, they are in order, and new ones are where the rule says."""
-        found: dict[str, dict[datetime, int]] = {}
-        for _, name, instant_us, offset in rows:
-            found.setdefault(name, {})[_EPOCH + timedelta(microseconds=instant_us)] = offset
-        for name, known in self.borders.items():
-            for instant, offset in known.items():
-                assert found[name][instant] == offset, f"border {name} {instant} was {offset}"
-        before = {instant for known in self.borders.values() for instant in known}
-        for name, borders in found.items():
-            ordered = [offset for _, offset in sorted(borders.items())]
-            assert ordered == sorted(ordered), f"borders of {name} are not in order: {borders}"
-            if name in self.log.partitions and self.log.partitions[name].sure:
-                place, known = self.log.partitions[name].place, self.borders.get(name, {})
-                for instant, foretold in foretold_borders(
-                    self.log.partitions[name], known, borders, before
-                ):
-                    words = f"partition {name}, {instant}: {borders[instant]} is not {foretold}"
-                    assert place(borders[instant]) == place(foretold), words
-        self.borders = found
 
     # Plans ----------------------------------------------------------------------------------
 
@@ -97,7 +134,7 @@ class Judge:
             assert span == [first - OFFSETS[name], end - OFFSETS[name]]
         offsets = {name: (a, b) for name, (a, b) in sources[CLICKS]["offsets"].items()}
         for name, span in offsets.items():
-            of_partition = self.borders[name]
+            of_partition = self.borders.of(name)
             assert span == (of_partition[first], of_partition[end]), f"{plan['window']}: {name}"
         rows = {CLICKS: self.log.rows(offsets)}
         for name in self.files.by_source:
@@ -164,7 +201,7 @@ class Judge:
                 kept = max(low, self.log.partitions[name].kept_from)
                 if name not in reached:  # what it had before the line's first window
                     begin = datetime.fromisoformat(links[0]["start"])
-                    kept = max(kept, self.borders[name].get(begin, 0))
+                    kept = max(kept, self.borders.of(name).get(begin, 0))
                 assert not is_next or first <= kept, f"{place}: {low} to {first} is left out"
                 reached[name] = end
 

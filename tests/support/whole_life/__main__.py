@@ -27,7 +27,7 @@ from support.parquet_files import null_labels
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project, history_source
 from support.whole_life.attempts import NOBODY_DIED
 from support.whole_life.faults import Faults
-from support.whole_life.in_process import code_of, forked, run_jobs_here
+from support.whole_life.in_process import code_of, forked, parse_footers_here, run_jobs_here
 from support.whole_life.life import WINDOWS, live
 from support.whole_life.verdict import Counted, faults_at_any_moment, faults_at_the_end
 from support.whole_life.watched_disk import WatchedDisk
@@ -166,6 +166,7 @@ class Lives:
     def child(self, work: Callable[[], object]) -> int:
         def here() -> None:
             run_jobs_here()
+            parse_footers_here()
             work()
 
         return code_of(forked(here))

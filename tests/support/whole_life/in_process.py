@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from forebay.datatasks.sources.parquet import footer_process, footer_reader
 from forebay.executors.job import host
 from forebay.executors.job.request import JobRequest
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
@@ -87,6 +89,25 @@ def _start(held: host.LocalJob, request: JobRequest, command: Sequence[str]) -> 
     del request, command
     supervisor.Supervisor(held.folder.path, ROLES, lock=os.dup(held.lock.descriptor)).run()
     return _Ended()
+
+
+class FooterChild:
+    """Stands where footers are parsed by a child, which a footer may kill."""
+
+    def __init__(self, *_: object) -> None:
+        """No process is there."""
+
+    def answer(self, call: bytes) -> bytes:
+        head, _, content = call.partition(b"\n")
+        asked: dict[str, Any] = json.loads(head)
+        return json.dumps(footer_process.answer(asked, content)).encode()
+
+    def close(self) -> None:
+        """No process was there."""
+
+
+def parse_footers_here() -> None:
+    footer_reader.ReadingChild = FooterChild  # type: ignore[misc,assignment]
 
 
 def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None:

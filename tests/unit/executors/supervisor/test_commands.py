@@ -40,7 +40,10 @@ def test_commands() -> None:
     assert [*data.interpreter, *data.common] == [*python, DATA.module, *job, "--index", "1"]
     assert (driver.name, data.name) == ("driver-0", "data-1")
     trains = commands.of("trainer", 0)
-    assert (trains.interpreter[0], trains.common[-2:]) == ("/opt/tf/bin/python", ("--lease-epoch", "7"))
+    assert (trains.interpreter[0], trains.common[-2:]) == (
+        "/opt/tf/bin/python",
+        ("--lease-epoch", "7"),
+    )
 
 
 def test_attempts_ascend_over_starts_and_submissions() -> None:

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
+import scipy  # its parts are imported where they are used
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from scipy.stats import norm, t
 from support.there import there
 
 from forebay.mixture.metrics.auc import AucEstimate, estimate_auc, pool
@@ -30,7 +29,7 @@ def auc(value: float, variance: float, positives: int = 50, negatives: int = 40)
 
 
 def test_an_interval_is_symmetric_on_the_logit_scale_and_not_certain_at_the_ends() -> None:
-    reach, found = norm.ppf(0.975) * 0.1 / (0.8 * 0.2), auc(0.8, 0.01).interval(0)
+    reach, found = scipy.stats.norm.ppf(0.975) * 0.1 / (0.8 * 0.2), auc(0.8, 0.01).interval(0)
     centre = math.log(0.8 / 0.2)
     wanted = [1 / (1 + math.exp(-(centre + sign * reach))) for sign in (-1, 1)]
     assert (found.value, found.low, found.high) == pytest.approx((0.8, *wanted))
@@ -43,7 +42,7 @@ def test_an_interval_is_symmetric_on_the_logit_scale_and_not_certain_at_the_ends
 def test_a_difference_takes_what_both_have_in_common_off() -> None:
     covariance = np.array([[0.04, 0.01], [0.01, 0.03]])
     found = AucEstimate(np.array([0.7, 0.6]), covariance, 5, 5, 25).difference(0, 1)
-    reach = norm.ppf(0.975) * math.sqrt(0.05)
+    reach = scipy.stats.norm.ppf(0.975) * math.sqrt(0.05)
     assert found.value == pytest.approx(0.1)
     assert (found.low, found.high) == pytest.approx((0.1 - reach, 0.1 + reach))
     same = AucEstimate(np.array([0.7, 0.7]), np.full((2, 2), 0.04), 5, 5, 25).difference(0, 1)
@@ -93,8 +92,8 @@ def test_windows_are_pooled_by_their_pairs() -> None:
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11.5, 20, 80, 1e6])
 def test_the_quantile_is_students(degrees: float) -> None:
-    assert student_quantile(degrees) == pytest.approx(t.ppf(0.975, degrees), abs=0.0005)
-    assert student_quantile(degrees + 0.9) >= t.ppf(0.975, degrees + 1) - 0.0005
+    assert student_quantile(degrees) == pytest.approx(scipy.stats.t.ppf(0.975, degrees), abs=0.0005)
+    assert student_quantile(degrees + 0.9) >= scipy.stats.t.ppf(0.975, degrees + 1) - 0.0005
 
 
 def test_three_seeds_count_with_the_degrees_of_hillis() -> None:
@@ -105,18 +104,20 @@ def test_three_seeds_count_with_the_degrees_of_hillis() -> None:
     degrees = variance**2 / (training**2 / 2)
     assert found.value == pytest.approx(0.72)
     assert found.reach == pytest.approx(student_quantile(degrees) * math.sqrt(variance))
-    assert found.reach == pytest.approx(t.ppf(0.975, 6) * math.sqrt(variance), rel=0.001)
+    assert found.reach == pytest.approx(
+        scipy.stats.t.ppf(0.975, 6) * math.sqrt(variance), rel=0.001
+    )
 
 
 def test_what_seeds_happen_to_do_does_not_narrow_the_interval() -> None:
     covariance = np.eye(4) * 0.0004
     found = mean_over_seeds(np.full(4, 0.7), covariance)
-    assert found.reach == pytest.approx(norm.ppf(0.975) * 0.01)
+    assert found.reach == pytest.approx(scipy.stats.norm.ppf(0.975) * 0.01)
     near = mean_over_seeds(0.7 + np.array([0, 1, -1, 0]) * 1e-6, covariance)
-    assert near.reach == pytest.approx(norm.ppf(0.975) * 0.01, rel=1e-3)
+    assert near.reach == pytest.approx(scipy.stats.norm.ppf(0.975) * 0.01, rel=1e-3)
     apart = np.array([[0.0004, -0.0001, 0], [-0.0001, 0.0004, 0], [0, 0, 0.0004]])
     below = mean_over_seeds(np.array([0.6, 0.7, 0.8]), apart)
-    assert below.reach == pytest.approx(t.ppf(0.975, 2) * math.sqrt(0.01 / 3), rel=1e-3)
+    assert below.reach == pytest.approx(scipy.stats.t.ppf(0.975, 2) * math.sqrt(0.01 / 3), rel=1e-3)
     assert mean_over_seeds(np.array([0.6, 0.8]), np.eye(2)).seeds == 2
     assert Estimate(0.1, 0, 1, seeds=2).covers == "rows only"
     assert Estimate(0.1, 0, 1, seeds=3).covers == "rows and 3 seeds"
@@ -127,7 +128,7 @@ def test_differences_are_taken_seed_by_seed() -> None:
     found = difference_of(values, np.zeros((6, 6)), (0, 1, 2), (3, 4, 5))
     spread = np.std([0.01, -0.01, 0.02], ddof=1) / math.sqrt(3)
     assert found.value == pytest.approx(0.02 / 3)
-    assert found.reach == pytest.approx(t.ppf(0.975, 2) * spread, rel=1e-4)
+    assert found.reach == pytest.approx(scipy.stats.t.ppf(0.975, 2) * spread, rel=1e-4)
     with pytest.raises(ValueError, match="2 seeds against 1"):
         difference_of(values, np.zeros((6, 6)), (0, 1), 2)
 
@@ -183,6 +184,6 @@ def test_curves_of_parts_add_up_to_that_of_the_whole() -> None:
 
 @pytest.mark.parametrize(("positives", "rows"), [(0, 1), (1, 1), (3, 10), (50, 1_000)])
 def test_the_interval_is_that_of_wilson(positives: int, rows: int) -> None:
-    found = stats.binomtest(positives, rows).proportion_ci(method="wilson")
+    found = scipy.stats.binomtest(positives, rows).proportion_ci(method="wilson")
     mine = wilson(positives, rows)
     assert (mine.low, mine.high) == pytest.approx((found.low, found.high), abs=1e-9)

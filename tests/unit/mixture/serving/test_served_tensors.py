@@ -13,7 +13,10 @@ from support.strangers import until
 from forebay.mixture.features.served import arrays_by_column
 from forebay.mixture.tensorflow_start import start_tensorflow
 
-start_tensorflow(1)
+
+@pytest.fixture(autouse=True, scope="module")
+def _started() -> None:
+    start_tensorflow(1)
 
 
 def arrays(rows: int, seed: int = 1) -> dict[str, object]:

@@ -25,6 +25,7 @@ from forebay.datatasks.sources.parquet.footers import read_footers
 from forebay.errors import DataError, InfrastructureError
 from forebay.testing.source_suite import tasks_of
 
+pytestmark = pytest.mark.usefixtures("footer_children")
 ABORTS = "ended by SIGABRT: what():  ColumnMetaData type does not match"
 # Does what the bytes that it is sent say, and answers with no row groups.
 TOY = """
