@@ -1,4 +1,4 @@
-"""A job in one process, as `support.line_sequences` runs it, leaves what real processes leave."""
+"""A job in one process, as `support.line_sequences` runs it, leaves what jobs with executors leave."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.jobs_here import jobs_in_this_process
 from support.projects import Project, ads_pipeline, ads_project
 
 from forebay.executors.model_line.chain import ModelChain
@@ -66,7 +67,9 @@ def test_the_same_windows_are_trained_on_the_same_rows_and_refused_alike(tmp_pat
     real.home_folder = tmp_path / "real"
     here = _Here(tmp_path, real.pipeline, {"PYTHONPATH": str(TESTS)}, tmp_path / "here")
 
-    expected, found = _story(real), _story(here)
+    with jobs_in_this_process():
+        expected = _story(real)
+    found = _story(here)
 
     assert [code for code, _ in expected] == [0, 1, 1, 0, 0]
     assert found == expected

@@ -25,6 +25,7 @@ from forebay.executors.window_files.scores import Segments
 from forebay.home.paths import Home
 from forebay.mixture.tensorflow_start import start_tensorflow
 from support.declarations import COLUMNS
+from support.jobs_here import jobs_in_this_process
 from support.kills import summary_of, wait_for_rows
 from support.parquet_files import null_labels
 from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, declared_project, with_column
@@ -222,7 +223,8 @@ class Runs:
     @classmethod
     def of(cls, folder: Path, *, sale: bool = False) -> Runs:
         made = Project(written(folder / "rows", sale=sale), home_folder=folder / "home")
-        made.forebay(*arguments(made), timeout_seconds=400)
+        with jobs_in_this_process():  # those that are killed are processes
+            made.forebay(*arguments(made))
         return cls(made, ("", "sale") if sale else ("",))
 
     def begin(self, home: Path) -> Project:
