@@ -1,4 +1,4 @@
-"""A job in one process, as `support.line_sequences` runs it, leaves what jobs with executors leave."""
+"""A job in one process, as `support.line_sequences` runs it, leaves what jobs of roles leave."""
 
 from __future__ import annotations
 
