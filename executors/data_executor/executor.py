@@ -18,9 +18,9 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.arrow_start import start_arrow
+from forebay.executors.data_executor.chunk_rows import PendingLetters
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
-from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.folder import registered_path
 from forebay.executors.job.request import JobRequest
