@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from forebay.executors.data_executor.letters import PendingLetters
+from forebay.executors.data_executor.chunk_rows import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads, TaskRunner
 from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.poison.examination import Examiner

@@ -21,9 +21,9 @@ from forebay.datatasks.sources.common.cautious.read_units import Poison
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import FencedError, ForebayError, InfrastructureError, NotKnownError
 from forebay.executors.arrow_start import start_arrow
+from forebay.executors.data_executor.chunk_rows import PendingLetters
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.flight_server import FlightFrameServer, NextFrame
-from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.job.suspicions import Suspicion

@@ -13,8 +13,12 @@ from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.sources.common.rows.chunks import place_text
 from forebay.datatasks.tasks import Chunk, Position, TaskProgress
 from forebay.errors import DataError
-from forebay.executors.data_executor.chunk_rows import NULL_LABEL, ServedChunk, served_chunk
-from forebay.executors.data_executor.letters import PendingLetters
+from forebay.executors.data_executor.chunk_rows import (
+    NULL_LABEL,
+    PendingLetters,
+    ServedChunk,
+    served_chunk,
+)
 from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers

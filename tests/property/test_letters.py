@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from support.letters import letter, letter_file, task
 
 from forebay.datatasks.tasks import Chunk, DataTask, Position, TaskProgress
-from forebay.executors.data_executor import letters as letters_module
-from forebay.executors.data_executor.chunk_rows import ServedChunk
+from forebay.executors.data_executor import chunk_rows
+from forebay.executors.data_executor.chunk_rows import PendingLetters, ServedChunk
 from forebay.executors.data_executor.epoch import ServingEpoch
-from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.window_files.dead_letters import DEAD_FOLDER, SealedLetters, read_letters
 from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueClosedError, QueueSources
@@ -31,7 +30,7 @@ from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueClosedErr
 SOURCES = ["clicks", "history"]
 FRAME_BYTES = 1_000  # a few letters
 CHUNK_ROWS = 7
-LIMITS = Limits(8, 4 * CHUNK_ROWS, 1 << 20, CHUNK_ROWS, flush_seconds=0.0)
+LIMITS = Limits(2, 10_000, 1 << 20, CHUNK_ROWS, flush_seconds=0.0)
 # What happens to each row of a task: it is served, or dead, the last one a range of five.
 SERVED, DEAD, RANGE = 0, 1, 5
 Rows = list[int]
@@ -186,7 +185,7 @@ FAULTS = st.lists(st.sampled_from(["seal", "fence", "kill"]), max_size=8)
 @pytest.fixture(scope="module", autouse=True)
 def small_frames() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(letters_module, "PENDING_BYTES", FRAME_BYTES)
+        patch.setattr(chunk_rows, "PENDING_BYTES", FRAME_BYTES)
         yield
 
 
@@ -220,6 +219,20 @@ def test_each_dead_row_has_one_letter_or_is_counted(
         for name, rows in tasks.items():
             counted[name.partition("/")[0]] += sum(rows)
         assert world.rows() + left_out == +counted
+
+
+def test_rows_that_come_while_a_frame_waits_for_them_have_their_letters(tmp_path: Path) -> None:
+    world = World({"clicks/0": [DEAD, SERVED]}, 1 << 20, tmp_path)
+    pop = world.epoch.queue.pop
+
+    def later(seconds: float) -> Any:
+        world.read(random.Random(0))
+        return pop(seconds)
+
+    world.epoch.queue.pop = later  # type: ignore[method-assign]
+    found = world.epoch.next(0.1)
+    assert found is not None
+    assert [each.rows for each in (found[0], *found[0].letters)] == [1, 1]
 
 
 def test_who_reads_waits_while_too_much_is_pending() -> None:

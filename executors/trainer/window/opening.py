@@ -93,7 +93,6 @@ class WindowOpener:
     def _letters(self, store: CheckpointStore, seal: Seal | None) -> LetterFile:
         parts = self._parts
         uses, sources = parts.pipeline.uses, parts.sources
-        uses, sources = parts.pipeline.uses, parts.sources
         most = {use.name: sources[use.source].dead_letter_bytes_max for use in uses}
         letters = LetterFile(store.window_folder, most, seal.letters if seal else SealedLetters())
         if seal is not None:

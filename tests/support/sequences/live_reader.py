@@ -16,9 +16,9 @@ import pyarrow as pa
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.tasks import TaskProgress
 from forebay.errors import error_of
+from forebay.executors.data_executor.chunk_rows import PendingLetters
 from forebay.executors.data_executor.epoch import ServingEpoch
 from forebay.executors.data_executor.executor import limits_of, queue_sources_of
-from forebay.executors.data_executor.letters import PendingLetters
 from forebay.executors.data_executor.task_runner import Outcome, RunnerThreads
 from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.link.protocol import RoleLink

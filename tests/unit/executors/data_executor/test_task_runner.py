@@ -16,7 +16,7 @@ from support.toy_roles.jobs import eventually
 
 from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.sources.memory.kind import MemoryKind
-from forebay.executors.data_executor.letters import PendingLetters
+from forebay.executors.data_executor.chunk_rows import PendingLetters
 from forebay.executors.data_executor.task_runner import IDLE_MAX, Outcome, RunnerThreads, TaskRunner
 from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.link.local import LocalLink
