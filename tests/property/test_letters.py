@@ -23,6 +23,7 @@ from forebay.datatasks.tasks import Chunk, DataTask, Position, TaskProgress
 from forebay.executors.data_executor import chunk_rows
 from forebay.executors.data_executor.chunk_rows import PendingLetters, ServedChunk
 from forebay.executors.data_executor.epoch import ServingEpoch
+from forebay.executors.job.measures import PhaseSeconds
 from forebay.executors.trainer.inbox import Frame, Inbox
 from forebay.executors.window_files.dead_letters import DEAD_FOLDER, SealedLetters, read_letters
 from forebay.mixture.queue.queue import Limits, PrioritisedQueue, QueueClosedError, QueueSources
@@ -98,7 +99,9 @@ class World:
         queue = PrioritisedQueue(sources, LIMITS, dict.fromkeys(SOURCES, 9))
         pending, unused = PendingLetters(dict.fromkeys(SOURCES, self.most)), Any
         made: Any = ServingEpoch
-        self.epoch = made(self.epochs, 0, queue, *[unused] * 1, pending, *[unused] * 4)
+        self.epoch = made(
+            self.epochs, 0, queue, unused, pending, *[unused] * 3, PhaseSeconds(), unused
+        )
         self.readings = []
         for name, rows in self.tasks.items():
             source, _, number = name.partition("/")
