@@ -57,7 +57,10 @@ class Loss:
         return self.chance.choice((synced, now))
 
     def content(self, synced: bytes | None, now: bytes) -> bytes:
-        """What a file holds: where its length is the same, one sector was written or not."""
+        """What a file holds: where its length is the same, one sector was written or not.
+
+        Of what was appended any part is lost, of what was synced before it nothing.
+        """
         if not self.takes:
             return now
         least = synced or b""
@@ -65,8 +68,10 @@ class Loss:
             return least
         if len(least) == len(now):
             return self.chance.choice((least, now))
-        some = now[: self.chance.randrange(len(now) + 1)]
-        return self.chance.choice((least, some, bytes(len(now)), now))
+        kept = least if now.startswith(least) else b""
+        tail = now[len(kept) :]
+        some = tail[: self.chance.randrange(len(tail) + 1)]
+        return self.chance.choice((least, kept + some, kept + bytes(len(tail)), now))
 
 
 @dataclass(frozen=True)
