@@ -65,7 +65,11 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
 
     def close(self) -> None:
         """Stop answering. Flight waits for open streams; this call does not wait for Flight."""
-        threading.Thread(target=self.shutdown, name="flight-end", daemon=True).start()
+        threading.Thread(target=self._end, name="flight-end", daemon=True).start()
+
+    def _end(self) -> None:
+        self.shutdown()
+        self._socket.close()
 
     def do_exchange(
         self,
