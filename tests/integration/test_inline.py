@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.projects import Project, ads_pipeline, ads_project
 from support.there import eventually
 
 from forebay.errors import ConfigError
-from forebay.executors.job.stored_jobs import newest_jobs
+from forebay.executors.job.stored_jobs import StoredJob, newest_jobs
 from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder
@@ -28,10 +29,10 @@ from forebay.mixture.minibatch import Minibatch
 _DIFFERENT = {"files", "started_at", "finished_at"}
 
 
-def project_of(root: Path, plane: str, **more: Any) -> Project:
+def project_of(root: Path, plane: str, rows: int = 400, **more: Any) -> Project:
     pipeline = ads_pipeline()
     pipeline["job"] = {**pipeline.get("job", {}), "plane": plane, **more}
-    return ads_project(root / plane, days=3, rows=400, pipeline=pipeline)
+    return ads_project(root / plane, days=3, rows=rows, pipeline=pipeline)
 
 
 def links(project: Project) -> list[dict[str, Any]]:
@@ -124,6 +125,32 @@ def test_it_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = descriptors()
     project.run("2026-03-02", "2026-03-02")
     eventually(lambda: descriptors() <= before)
+
+
+def test_ctrl_c_ends_the_job_too_and_it_can_run_again(tmp_path: Path) -> None:
+    project = project_of(tmp_path, "inline", rows=4_000, checkpoint={"every_steps": 1})
+    project.pipeline["train"]["minibatch_rows"] = 50
+    project.write_pipeline()
+    home, asked = Home(project.home), ("--from", "2026-03-01", "--to", "2026-03-02")
+
+    def newest() -> StoredJob | None:
+        found, _ = newest_jobs(home, "ads", None, 1)
+        return found[0] if found else None
+
+    def trained() -> bool:
+        progress = job.progress if (job := newest()) is not None else None
+        return progress is not None and progress.step > 0
+
+    running = project.start("run", "ads", *asked)
+    eventually(trained, 60)
+    running.send_signal(signal.SIGINT)
+    said, _ = running.communicate(timeout=60)
+    job = newest()
+    assert job is not None
+    assert (running.returncode, job.status.state) == (130, "cancelled")
+    assert f"job {job.job_id} ran in this process and ends with it" in said
+    assert "Traceback" not in said
+    project.run("2026-03-01", "2026-03-01")
 
 
 def test_what_only_processes_can_do_is_refused_or_said(tmp_path: Path) -> None:
