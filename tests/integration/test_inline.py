@@ -20,6 +20,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.planes.base import Launch
 from forebay.executors.roles.resources import Resources
+from forebay.executors.supervisor import inline
 from forebay.executors.supervisor.inline import InlinePlane
 from forebay.executors.supervisor.supervisor import Supervisor
 from forebay.home.paths import Home
@@ -151,6 +152,21 @@ def test_ctrl_c_ends_the_job_too_and_it_can_run_again(tmp_path: Path) -> None:
     assert f"job {job.job_id} ran in this process and ends with it" in said
     assert "Traceback" not in said
     project.run("2026-03-01", "2026-03-01")
+
+
+def test_a_job_that_cannot_start_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_job: Path, _lock: int) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(inline, "start_here", fails)
+    project = project_of(tmp_path, "inline")
+    asked = ("--from", "2026-03-01", "--to", "2026-03-01")
+    assert "new thread" in project.forebay("run", "ads", *asked, check=False).stderr
+    (job, *_), _ = newest_jobs(Home(project.home), "ads", None, 1)
+    assert not job.host.is_held(job.job_id)
+    assert job.status.state == "lost"
 
 
 def test_what_only_processes_can_do_is_refused_or_said(tmp_path: Path) -> None:
