@@ -102,11 +102,22 @@ def run_in_thread(
     except Exception as error:  # noqa: BLE001 - told to the supervisor, as by a process
         if stop.is_set():  # it met what was closed
             return -signal.SIGTERM
-        failure = ErrorReport.of(error)
-        _LOG.exception("%s-%d fails (exit code %d)", role.name, given.link.index, failure.exit_code)
-        given.link.failed(failure)
-        return failure.exit_code
+        return _told(given.link, error)
     return 0
+
+
+def _told(link: RoleLink, error: Exception) -> int:
+    """Log why a role fails, and tell its supervisor; the exit code."""
+    failure = ErrorReport.of(error)
+    _LOG.error(
+        "%s-%d fails (exit code %d)", link.role, link.index, failure.exit_code, exc_info=error
+    )
+    try:
+        link.failed(failure)
+    except (OSError, InfrastructureError):
+        # A full disk must not hide the exit code; the supervisor then names code and log.
+        _LOG.exception("cannot write why %s-%d failed", link.role, link.index)
+    return failure.exit_code
 
 
 def _given(role: Role, arguments: Sequence[str] | None, stop: Stop) -> Given:
@@ -179,15 +190,9 @@ def role_exit(link: RoleLink) -> Iterator[None]:
         with Activity(link.role):
             yield
     except Exception as error:
-        failure = ErrorReport.of(error)
-        _LOG.exception("%s-%d fails (exit code %d)", link.role, link.index, failure.exit_code)
-        try:
-            link.failed(failure)
-        except (OSError, InfrastructureError):
-            # A full disk must not hide the exit code; the supervisor then names code and log.
-            _LOG.exception("cannot write why %s-%d failed", link.role, link.index)
-        _end_soon(failure.exit_code)
-        raise SystemExit(failure.exit_code) from error
+        exit_code = _told(link, error)
+        _end_soon(exit_code)
+        raise SystemExit(exit_code) from error
     _end_soon(0)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -30,7 +32,7 @@ from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import EXPIRED_SECONDS, HeartbeatWatch, find_job
-from forebay.executors.job.submit import submit
+from forebay.executors.job.submit import attach, submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.commands import of_line, retrain_command
 from forebay.executors.model_line.start import (
@@ -43,6 +45,7 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
+from forebay.executors.roles.table import SUPERVISOR
 from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
@@ -64,6 +67,7 @@ class Watch:
     submitted: Callable[[str], None] = lambda _job_id: None
     progress: Callable[[Progress, JobStatus], None] = lambda _progress, _status: None
     away: Callable[[InfrastructureError], None] = lambda _error: None
+    ending: Callable[[str], None] = lambda _job_id: None
 
 
 @dataclass
@@ -234,16 +238,34 @@ class Run:
         handle = submit(self.target.home, request)
         self.watch.submitted(request.job_id)
         self.watch.doing("starting the job: its processes load TensorFlow")
-        lost = 0
         phase = time.perf_counter()
-        status = self._follow(handle)
-        while status.state == "lost" and lost < SUPERVISOR_RESTARTS_MAX:
-            lost += 1
-            status = self._follow(submit(self.target.home, request))
+        try:
+            status = self._follow_on(handle, request)
+        except KeyboardInterrupt:
+            self._end_here(handle)
+            raise
         self._phases["job"] = time.perf_counter() - phase
         if status.state != "succeeded":
             raise job_error(status, handle)
         return status
+
+    def _follow_on(self, handle: JobHandle, request: JobRequest) -> JobStatus:
+        """As `_follow`; a job whose supervisor is lost starts again."""
+        lost = 0
+        status = self._follow(handle)
+        while status.state == "lost" and lost < SUPERVISOR_RESTARTS_MAX:
+            lost += 1
+            status = self._follow(submit(self.target.home, request))
+        return status
+
+    def _end_here(self, handle: JobHandle) -> None:
+        """End a job that runs in this process and would end with it, in the middle of a seal."""
+        with suppress(ForebayError):  # nobody hears it: the process ends all the same
+            job = handle.look()
+            if job.is_here and job.status.pids.get(SUPERVISOR) == os.getpid():
+                self.watch.ending(job.job_id)
+                attach(self.target.home, job.job_id).cancel()
+                handle.wait()
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
         left = [each.window for each in plans if not self._is_trained(each)]

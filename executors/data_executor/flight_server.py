@@ -58,14 +58,20 @@ class FlightFrameServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarr
         self._schema = schema
         self._claim = claim
         self.address = self._socket.address
-        self._thread = threading.Thread(target=self.serve, name="flight", daemon=True)
+        # It serves from the start. `serve` would wait too, but take SIGINT away from Python: Ctrl-C
+        # in a process that is more than this server would only end this, once no stream is open.
+        self._thread = threading.Thread(target=self.wait, name="flight", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
         """Stop answering. Flight waits for open streams; this call does not wait for Flight."""
-        threading.Thread(target=self.shutdown, name="flight-end", daemon=True).start()
+        threading.Thread(target=self._end, name="flight-end", daemon=True).start()
+
+    def _end(self) -> None:
+        self.shutdown()
+        self._socket.close()
 
     def do_exchange(
         self,

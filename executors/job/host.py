@@ -150,10 +150,15 @@ class LocalJob:
     def start(self, request: JobRequest, command: Sequence[str]) -> Started:
         job = request.pipeline_spec().job
         if job.plane == INLINE:
-            descriptor = os.dup(self.lock.descriptor)
-            self.lock.leave()
             start_here = import_module(_INLINE_SUPERVISOR).start_here
-            return cast("Started", start_here(self.folder.path, descriptor))
+            descriptor = os.dup(self.lock.descriptor)
+            try:
+                started = cast("Started", start_here(self.folder.path, descriptor))
+            except BaseException:
+                os.close(descriptor)
+                raise
+            self.lock.leave()
+            return started
         referred = names_of(request.pipeline) | names_of(request.sources)
         declared = declared_variables(job, referred)
         environment = {

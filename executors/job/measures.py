@@ -121,8 +121,12 @@ class Measure(Message):
             for name, each in self.processes.items()
             if name.startswith(f"{DATA.name}-") and each.cpu_cores is not None
         }
-        busiest = max(executors, key=lambda name: executors[name], default="")
-        cores = executors.get(busiest, 0.0)
+        if not executors:
+            return Bottleneck(
+                "reading", f"the trainer waits {waits:.0%}; what reads is not measured"
+            )
+        busiest = max(executors, key=lambda name: executors[name])
+        cores = executors[busiest]
         if cores >= _DECODES_MUCH:
             return Bottleneck("decoding", f"{busiest} uses {cores:.1f} cores; {waits:.0%} waiting")
         return Bottleneck("storage", f"the trainer waits {waits:.0%}; executors use {cores:.1f}")

@@ -59,9 +59,9 @@ class LocalLink:
         write_atomically(self._folder.driver_endpoint, endpoint.model_dump_json())
 
     def driver(self) -> JobSocket:
-        text = self._folder.driver_endpoint.read_text()
+        content = self._folder.driver_endpoint.read_bytes()
         try:
-            return self.dial(_Endpoint.model_validate_json(text).address)
+            return self.dial(_Endpoint.model_validate_json(content).address)
         except ValidationError as error:
             raise OSError(f"{self._folder.driver_endpoint}: {error}") from error
 

@@ -50,8 +50,9 @@ class _Thread:
     def poll(self) -> int | None:
         return None if self._thread.is_alive() else self._code
 
-    def join(self, seconds: float) -> bool:
-        self._thread.join(max(0.0, seconds))
+    def join(self, seconds: float | None) -> bool:
+        """Whether it has ended within so many seconds; None waits until it has."""
+        self._thread.join(None if seconds is None else max(0.0, seconds))
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -67,6 +68,7 @@ class InlineExecution(_Thread):
             raise ConfigError(f"job.plane: inline: role {role.name!r} runs in processes only")
         self.identity: ProcessIdentity = _ThisProcess(pid=os.getpid(), create_time=0)
         self.name, self.limits = launch.name, self.resize(launch.resources)
+        self.trains_line = role.trains_line
         self._stop = Stop()
 
         def run(given: Given) -> None:
@@ -105,26 +107,36 @@ class InlinePlane:
         return self._started[-1]
 
     def stop(self, grace_seconds: float) -> None:
-        """Ask all threads to end. One that does not in time goes on; what it stores is refused."""
+        """Ask all threads to end, and wait until none that trains the line is left.
+
+        It may be in the middle of a step or a seal, and would write into the folder of the window
+        beside the next trainer. Any other one that is late goes on: what it stores is refused.
+        """
         for each in self._started:
             each.end(grace_seconds)
         deadline = time.monotonic() + grace_seconds
-        left = [each.name for each in self._started if not each.join(deadline - time.monotonic())]
+        left = [each for each in self._started if not each.join(deadline - time.monotonic())]
         if left:
-            _LOG.warning("%s: still running %.0f s after the end", ", ".join(left), grace_seconds)
+            names = ", ".join(each.name for each in left)
+            _LOG.warning("%s: still running %.0f s after the end", names, grace_seconds)
+        for each in left:
+            if each.trains_line:
+                each.join(None)
 
 
 def start_here(job: Path, lock: int) -> _Thread:
     """A supervisor in a thread. lock: a descriptor of the held lock of the job in this folder.
 
-    The lock is free once nothing runs any more.
+    The lock is free once nothing that trains runs any more.
     """
 
     def run() -> int:
         held = FileLock.inherited(JobFolder(job).supervisor_lock, lock)
+        own = os.dup(lock)
         try:
-            return Supervisor(job, roles(), lock=os.dup(lock)).run()
+            return Supervisor(job, roles(), lock=own).run()
         finally:
+            os.close(own)  # a supervisor leaves that to the end of its process
             if held is not None:
                 held.release()
 

@@ -32,7 +32,7 @@ class Sampler:
         self.peaks = dict(peaks or {})
         self._link = link
         self._interval = interval_seconds
-        self._at = time.monotonic()
+        self._at = self._since = time.monotonic()  # of the last try, and of the last measure
         self._lines = 0
         self._usages: dict[str, Usage] = {}
         self._phases: dict[str, dict[str, float]] = {}
@@ -42,34 +42,50 @@ class Sampler:
         return time.monotonic() - self._at >= self._interval
 
     def sample(self, look: Callable[[], Mapping[str, Usage]]) -> None:
-        """What cannot be measured or stored now is no reason to end a job: it is logged."""
-        now = time.monotonic()
-        seconds, self._at = now - self._at, now
+        """What cannot be measured or stored now is no reason to end a job: it is logged.
+
+        The next measure is then of the time since the last one.
+        """
+        self._at = now = time.monotonic()
+        seconds = now - self._since
         try:
             usages, progress = look(), self._link.progress() or Progress()
-            measure = self._measure(usages, progress, seconds)
-            self._store(measure)
+            phases = {name: self._phases_of(name) for name in usages}
+            self._store(self._measure(usages, phases, progress, seconds))
         except (OSError, DataError, InfrastructureError) as error:
             _LOG.warning("no measures of the last %.0f s: %s", seconds, error)
             return
-        self._usages, self._progress = dict(usages), progress
+        self._since, self._usages, self._progress = now, dict(usages), progress
+        self._phases |= phases
 
-    def _measure(self, usages: Mapping[str, Usage], progress: Progress, seconds: float) -> Measure:
+    def _phases_of(self, name: str) -> dict[str, float]:
+        role, _, index = name.rpartition("-")
+        return self._link.process(role, int(index)).phases()
+
+    def _measure(
+        self,
+        usages: Mapping[str, Usage],
+        phases: Mapping[str, dict[str, float]],
+        progress: Progress,
+        seconds: float,
+    ) -> Measure:
         rows = {name: float(count) for name, count in progress.rows.items()}
         rows_before = {name: float(count) for name, count in self._progress.rows.items()}
         return Measure(
             at=datetime.now(UTC),
             interval_seconds=round(seconds, 2),
-            processes={name: self._process(name, each, seconds) for name, each in usages.items()},
+            processes={
+                name: self._process(name, each, phases[name], seconds)
+                for name, each in usages.items()
+            },
             phases=shares(self._progress.phases_seconds, progress.phases_seconds, seconds),
             rows_per_second=shares(rows_before, rows, seconds),
         )
 
-    def _process(self, name: str, now: Usage, seconds: float) -> ProcessMeasure:
+    def _process(
+        self, name: str, now: Usage, phases: Mapping[str, float], seconds: float
+    ) -> ProcessMeasure:
         before = self._usages.get(name, Usage(cpu_seconds=0.0, throttled_seconds=0.0))
-        role, _, index = name.rpartition("-")
-        phases = self._link.process(role, int(index)).phases()
-        phases_before, self._phases[name] = self._phases.get(name, {}), phases
         highest = max(now.memory_peak_bytes or 0, now.memory_bytes or 0)
         self.peaks[name] = max(highest, self.peaks.get(name, 0))
         return ProcessMeasure(
@@ -77,7 +93,7 @@ class Sampler:
             throttled_share=_rate(before.throttled_seconds, now.throttled_seconds, seconds),
             memory_bytes=now.memory_bytes,
             memory_peak_bytes=self.peaks[name],
-            phases=shares(phases_before, phases, seconds),
+            phases=shares(self._phases.get(name, {}), phases, seconds),
         )
 
     def _store(self, measure: Measure) -> None:

@@ -66,7 +66,8 @@ def run(
     newest that has ended. Without --to, up to that one.
 
     Each window continues the model of the previous window. Ctrl-C ends only this command: the job
-    continues in the background, and the same command follows it again.
+    continues in the background, and the same command follows it again. On the plane `inline` it
+    ends the job too, and the same command continues from its newest checkpoint.
     """
     stream = sys.stderr if output is OutputFormat.JSON else sys.stdout
     live = is_terminal() and stream is sys.stdout
@@ -119,6 +120,7 @@ def _run(
         submitted=seen.submitted,
         progress=seen.progress,
         away=seen.away,
+        ending=seen.ending,
     )
     return Run(target, watch).execute(first, last, reprocess=reprocess, on_stale=on_stale.value)
 
@@ -130,7 +132,7 @@ class _Seen:
         self._cancel = cancel
         self._away = ""
         self._job_id = ""
-        self._is_over = False
+        self._is_over = self._is_ending = False
 
     def warned(self, text: str) -> None:
         self.shown.say(f"WARNING: {text}")
@@ -161,11 +163,18 @@ class _Seen:
             self.shown.say(text)
         self._away = text
 
+    def ending(self, job_id: str) -> None:
+        self._is_ending = True
+        self.shown.doing(f"ending job {job_id}, which runs in this process")
+
     def interrupted(self) -> None:
         if not self._job_id:
             note("interrupted: no job was started; the same command starts again")
         elif self._is_over:
             note(f"interrupted: job {self._job_id} has ended; the same command shows its results")
+        elif self._is_ending:
+            note(f"interrupted: job {self._job_id} ran in this process and ends with it")
+            note("to continue from its newest checkpoint: run the same command again")
         else:
             note(f"interrupted: job {self._job_id} continues in the background")
             note("to follow it: run the same command again")

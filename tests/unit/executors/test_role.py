@@ -21,7 +21,8 @@ from forebay.errors import (
 )
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.link.local import LocalLink
-from forebay.executors.role import role_exit
+from forebay.executors.role import Given, Stop, role_exit, run_in_thread
+from forebay.executors.roles.table import DATA
 from forebay.system.output.error_report import ErrorReport
 
 LINGERING = """
@@ -123,6 +124,17 @@ def test_the_code_survives_a_full_disk(tmp_path: Path, caplog: pytest.LogCapture
     assert ended.value.code == 3
     assert "cannot write" in caplog.text
     assert "row 7 is no row" in caplog.text
+
+
+def test_the_code_of_a_thread_survives_a_full_disk_too(tmp_path: Path) -> None:
+    """It would count as a crash, for which what was being read is examined."""
+    (tmp_path / "failures").write_text("not a folder")
+
+    def fails(_given: Given) -> None:
+        raise DataError("column at is missing")
+
+    arguments = ("--job", str(tmp_path), "--index", "0", "--attempt", "1")
+    assert run_in_thread(DATA, fails, arguments, Stop()) == DataError.exit_code
 
 
 def test_a_failure_of_the_line_or_the_export_keeps_what_it_is() -> None:

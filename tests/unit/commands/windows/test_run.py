@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -27,15 +26,13 @@ def seen(cancel: str = "forebay cancel ads") -> _Seen:
     return _Seen(LiveLine(io.StringIO(), live=False), cancel)
 
 
-def test_an_interrupted_run_says_that_its_job_continues(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupted_run_says_that_its_job_continues(capsys: pytest.CaptureFixture[str]) -> None:
     shown = seen("forebay cancel ads --line trial")
     shown.interrupted()
     assert capsys.readouterr().err == (
         "interrupted: no job was started; the same command starts again\n"
     )
-    shown.submitted("ads-1", tmp_path)
+    shown.submitted("ads-1")
     shown.interrupted()
     assert capsys.readouterr().err.splitlines() == [
         "interrupted: job ads-1 continues in the background",
@@ -46,11 +43,9 @@ def test_an_interrupted_run_says_that_its_job_continues(
     ]
 
 
-def test_a_run_whose_job_is_over_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_whose_job_is_over_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     shown = seen()
-    shown.submitted("ads-1", tmp_path)
+    shown.submitted("ads-1")
     now = datetime.now(UTC)
     status = JobStatus(job_id="ads-1", state="succeeded", epoch=1, submitted_at=now)
     shown.progress(PROGRESS, status)

@@ -82,6 +82,28 @@ def test_what_cannot_be_stored_ends_nothing(
     assert "no measures of the last" in caplog.text
 
 
+def test_after_a_measure_that_failed_the_next_is_of_all_the_time_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    folder = JobFolder(tmp_path)
+    files = folder.process("data", 0)
+    files.pulse.parent.mkdir()
+    sampler = Sampler(folder)
+    for at, is_damaged in ((5.0, False), (10.0, True), (15.0, False)):
+        clock[0] = at
+        files.report_phases({"decode": at / 2})
+        if is_damaged:
+            files.pulse.with_name("data-0.json").write_text("{")
+        sampler.sample(lambda: {"data-0": Usage(cpu_seconds=clock[0])})
+    newest = folder.measures.newest()
+    assert newest is not None
+    assert newest.interval_seconds == 10.0
+    assert newest.processes["data-0"].cpu_cores == 1.0
+    assert newest.processes["data-0"].phases == {"decode": 0.5}
+
+
 @pytest.mark.parametrize(
     ("phases", "cores", "word"),
     [
@@ -90,10 +112,11 @@ def test_what_cannot_be_stored_ends_nothing(
         ({"train": 0.9, "wait": 0.05}, 1.0, "training"),
         ({"train": 0.4, "wait": 0.6}, 1.0, "decoding"),
         ({"train": 0.4, "wait": 0.6}, 0.1, "storage"),
+        ({"train": 0.4, "wait": 0.6}, None, "reading"),  # the plane cannot know
     ],
 )
 def test_one_word_for_what_holds_a_job_back(
-    phases: dict[str, float], cores: float, word: str
+    phases: dict[str, float], cores: float | None, word: str
 ) -> None:
     processes = {"data-0": ProcessMeasure(cpu_cores=cores), "trainer-0": ProcessMeasure()}
     measure = Measure(
