@@ -82,7 +82,7 @@ def role_process(role: Role, arguments: list[str] | None = None) -> Iterator[Giv
         SystemExit: when the arguments are wrong, after an error, or as `start_role` does.
         OSError: see `start_role`.
     """
-    given = _given(role, arguments, Stop())
+    given = given_of(role, arguments, Stop())
     start_role(given.link)
     with role_exit(given.link):
         yield given
@@ -95,7 +95,7 @@ def run_in_thread(
 
     What belongs to a whole process stays as it is: its log, its signals, how it ends.
     """
-    given = _given(role, arguments, stop)
+    given = given_of(role, arguments, stop)
     try:
         with Activity(role.name):
             run(given)
@@ -120,7 +120,8 @@ def _told(link: RoleLink, error: Exception) -> int:
     return failure.exit_code
 
 
-def _given(role: Role, arguments: Sequence[str] | None, stop: Stop) -> Given:
+def given_of(role: Role, arguments: Sequence[str] | None, stop: Stop) -> Given:
+    """From a command line, or (None) `sys.argv`; SystemExit when it is wrong."""
     parser = argparse.ArgumentParser(prog=role.module)
     add_link_arguments(parser)
     for name in ("index", "attempt", *(("lease-epoch",) if role.trains_line else ())):

@@ -83,7 +83,7 @@ def test_limits_are_those_of_the_code() -> None:
     with pytest.raises(ValidationError, match="a job has one trainer"):
         TrainerRoleSpec(count=2)
     assert set(RolesSpec.model_fields) == {"data", "trainer"}, "no parameter servers"
-    assert [point.name for point in entry_points(group=PLANES)] == ["local"]
+    assert [point.name for point in entry_points(group=PLANES)] == ["inline", "local"]
     assert said(ModelSpec, "kind") == ("towers", "count")
     assert set(TowerSpec.model_fields) == {"hidden"}, "of dense layers"
     assert not re.search("nvidia|cuda", Path("requirements.lock").read_text())

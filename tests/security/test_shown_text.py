@@ -144,7 +144,7 @@ def test_reasons_of_dead_letters_and_errors_move_no_cursor(
         reason=f"bad {OBEYED}",
         row={"text": OBEYED},
     )
-    (folder / "a.jsonl").write_text(letter.model_dump_json() + "\n")
+    (folder / "letters.jsonl").write_text(letter.model_dump_json() + "\n")
     for arguments in (["dead", "ls", "ads"], ["dead", "show", "ads"], ["report", OBEYED]):
         run(arguments)
         said = capsys.readouterr()

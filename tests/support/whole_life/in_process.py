@@ -13,7 +13,7 @@ from forebay.datatasks.sources.parquet import footer_process, footer_reader
 from forebay.executors.job import host
 from forebay.executors.job.request import JobRequest
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
-from forebay.executors.role import Stop, run_in_thread
+from forebay.executors.role import Stop, given_of
 from forebay.executors.roles.table import ROLES, TRAINER
 from forebay.executors.supervisor import supervisor
 from forebay.executors.trainer import loop
@@ -70,7 +70,7 @@ class InProcessPlane:
 
     def start(self, launch: Launch) -> _Execution:
         if launch.role == "trainer":
-            assert run_in_thread(TRAINER, run, launch.arguments, Stop()) == 0
+            run(given_of(TRAINER, launch.arguments, Stop()))  # its error ends the job
         return _Execution(launch.role)
 
     def stop(self, grace_seconds: float) -> None:

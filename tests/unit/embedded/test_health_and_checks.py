@@ -19,7 +19,7 @@ from forebay.embedded import checks
 from forebay.embedded.airflow.components import NAMES, component_health, last_beat
 from forebay.embedded.checks import all_checks, essential_checks
 from forebay.embedded.layout import Layout
-from forebay.executors.wire import sockets
+from forebay.executors.link import sockets
 from forebay.home import privacy
 from forebay.home.paths import Home
 
