@@ -151,12 +151,7 @@ class LocalJob:
         job = request.pipeline_spec().job
         if job.plane == INLINE:
             start_here = import_module(_INLINE_SUPERVISOR).start_here
-            descriptor = os.dup(self.lock.descriptor)
-            try:
-                started = cast("Started", start_here(self.folder.path, descriptor))
-            except BaseException:
-                os.close(descriptor)
-                raise
+            started = cast("Started", start_here(self.folder.path, self.lock))
             self.lock.leave()
             return started
         referred = names_of(request.pipeline) | names_of(request.sources)

@@ -17,7 +17,6 @@ from importlib import import_module
 from pathlib import Path
 
 from forebay.errors import ConfigError
-from forebay.executors.job.folder import JobFolder
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
 from forebay.executors.role import Given, Stop, run_in_thread
 from forebay.executors.roles.resources import UNLIMITED, Resources
@@ -124,20 +123,23 @@ class InlinePlane:
                 each.join(None)
 
 
-def start_here(job: Path, lock: int) -> _Thread:
-    """A supervisor in a thread. lock: a descriptor of the held lock of the job in this folder.
+def start_here(job: Path, lock: FileLock) -> _Thread:
+    """A supervisor in a thread. lock: of the job in this folder, whose holder leaves it to here.
 
     The lock is free once nothing that trains runs any more.
     """
+    held, own = lock.shared(), lock.shared()
 
     def run() -> int:
-        held = FileLock.inherited(JobFolder(job).supervisor_lock, lock)
-        own = os.dup(lock)
         try:
-            return Supervisor(job, roles(), lock=own).run()
+            return Supervisor(job, roles(), lock=own.descriptor).run()
         finally:
-            os.close(own)  # a supervisor leaves that to the end of its process
-            if held is not None:
-                held.release()
+            own.leave()  # a supervisor leaves that to the end of its process
+            held.release()
 
-    return _Thread(f"supervisor of {job.name}", run)
+    try:
+        return _Thread(f"supervisor of {job.name}", run)
+    except BaseException:
+        own.leave()
+        held.leave()
+        raise

@@ -34,9 +34,9 @@ def footer_children(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _start(held: LocalJob, request: JobRequest, command: Sequence[str]) -> Any:
     del request, command
-    descriptor = os.dup(held.lock.descriptor)
+    started = start_here(held.folder.path, held.lock)
     held.lock.leave()
-    return start_here(held.folder.path, descriptor)
+    return started
 
 
 @contextmanager

@@ -76,6 +76,12 @@ class FileLock:
             raise RuntimeError("only the holder of a lock can hand it on")
         return self._descriptor
 
+    def shared(self) -> FileLock:
+        """One more holder in this process: whoever releases it first does so for both."""
+        other = FileLock(self.path)
+        other._descriptor = os.dup(self.descriptor)
+        return other
+
     def leave(self) -> None:
         """Stop holding it; it stays locked as long as a child that inherited it is alive."""
         os.close(self.descriptor)
