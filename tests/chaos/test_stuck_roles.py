@@ -20,7 +20,7 @@ SEAL = ("driver", "forebay.executors.driver.window:ServedWindow.seal", 2)
 SAVE = ("trainer", "forebay.executors.window_files.checkpoints:folder_checksums", 2)
 READ = ("data_executor", "forebay.executors.data_executor.task_runner:served_chunk", 3)
 FRAME = ("data_executor", "forebay.executors.data_executor.epoch:ServingEpoch.next", 20)
-START = ("data_executor", "forebay.executors.data_executor.executor:start_role", 1)
+START = ("data_executor", "forebay.executors.role:start_role", 1)
 END = ("trainer", "forebay.executors.trainer.train:end_at_once", 1)
 
 
