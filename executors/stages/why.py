@@ -17,7 +17,7 @@ from forebay.errors import ConfigError, DataError, ForebayError, LineBusyError, 
 from forebay.executors.evaluation.summary import offset_words, stream_offsets
 from forebay.executors.evaluation.words import event_words, not_known_text
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
-from forebay.executors.model_line.adjoining import WithheldError, covered_before, require_adjoining
+from forebay.executors.model_line.adjoining import WithheldError, require_all_adjoining
 from forebay.executors.model_line.commands import of_line, retrain_command, run_command
 from forebay.executors.model_line.coverage import whole_of, withheld
 from forebay.executors.model_line.lease import line_holder
@@ -131,8 +131,8 @@ def _as_data_allows(target: StageTarget, found: Why, *, repaired: bool) -> Why:
     chain, sources = target.chain, target.project.sources
     try:
         plans = _plans_now(target, found.command)
-        for first in [] if repaired else plans[:1]:
-            require_adjoining(chain, sources, first, covered_before(chain, first))
+        if not repaired:
+            require_all_adjoining(chain, sources, plans)
     except WithheldError as error:
         found = _refused(target, found, str(error), error.first)
         return _as_data_allows(target, found, repaired=True)

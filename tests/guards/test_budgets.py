@@ -14,7 +14,7 @@ LIMITS = {
     "files of source": 623,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 78_120,
+    "lines of tests": 78_130,
     "lines of tests/support": 15_260,
     "words that people write": 36_270,
 }

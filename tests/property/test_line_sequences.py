@@ -30,6 +30,11 @@ def test_no_row_is_lost_in_silence() -> None:
         assert done[name], name
 
 
+def test_why_advises_no_range_that_another_window_of_it_forbids() -> None:
+    """Event times of a source were declared by another column since: found by `make chaos`."""
+    require_green("support.line_sequences", "--sequences", "1", seed=779387100, seconds=100)
+
+
 def test_hours_that_were_trained_are_no_windows_of_a_line_of_days(tmp_path: Path) -> None:
     declared = Declared(tmp_path)
     assert declared.has(key(2), (day(2), day(3)))
