@@ -266,7 +266,6 @@ class DataExecutor:
                 return
 
     def _report_phases(self) -> None:
-        """A few times a beat would do no good: they are looked at every few seconds."""
         now = time.monotonic()
         if now >= self._phases_due:
             self._phases_due = now + PHASES_SECONDS

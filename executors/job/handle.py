@@ -13,7 +13,7 @@ from pathlib import Path
 
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
-from forebay.executors.job.host import LIVE_SECONDS, LocalHost, host_of
+from forebay.executors.job.host import LIVE_SECONDS, JobHost, host_of
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob, stored_job
 from forebay.home.database.open import database_of
@@ -36,7 +36,7 @@ class JobHandle:
     epoch: int
 
     @property
-    def host(self) -> LocalHost:
+    def host(self) -> JobHost:
         return host_of(self.home)
 
     @property
@@ -66,10 +66,9 @@ class JobHandle:
         pause = _POLL_SECONDS
         while True:
             status = self.status()
-            is_over = status.ended and not self.host.is_held(self.job_id)
-            over = status.state == "lost" or is_over
+            is_gone = status.ended and not self.host.is_held(self.job_id)
             left = pause if deadline is None else deadline - time.monotonic()
-            if over or left <= 0:
+            if is_gone or status.state == "lost" or left <= 0:
                 return status
             time.sleep(min(pause, left))
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -64,11 +64,10 @@ class HeldJob(Protocol):
 class JobHost(Protocol):
     """What can be asked of the place where jobs of a home run, by their ids."""
 
-    def hold(self, job_id: str, seconds: float) -> Iterator[HeldJob | None]:
-        """A context manager; None where somebody else keeps the right for so many seconds.
+    def hold(self, job_id: str, seconds: float) -> AbstractContextManager[HeldJob | None]:
+        """None where somebody else keeps the right for so many seconds.
 
-        Raises:
-            FileNotFoundError: when what is left of an earlier run is being removed.
+        As does who removes what is left of an earlier run.
         """
 
     def is_held(self, job_id: str) -> bool:
@@ -103,11 +102,16 @@ class LocalHost:
     def hold(self, job_id: str, seconds: float) -> Iterator[HeldJob | None]:
         folder = self.folder(job_id)
         lock = FileLock(folder.supervisor_lock)
-        folder.create()
-        if not lock.acquire(seconds):
+        try:
+            folder.create()
+            is_taken = lock.acquire(seconds)
+        except FileNotFoundError:  # the folder of an earlier run is being removed: see retention
+            is_taken = False
+        if not is_taken:
             yield None
             return
         try:
+            lock.write("")  # its last holder is gone
             yield LocalJob(folder, lock)
         finally:
             lock.release()
@@ -131,7 +135,7 @@ class LocalHost:
         return self.folder(job_id).logs
 
 
-def host_of(home: Home) -> LocalHost:
+def host_of(home: Home) -> JobHost:
     """Where the jobs of a home run."""
     return LocalHost(home)
 
@@ -144,7 +148,6 @@ class LocalJob:
     lock: FileLock
 
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
-        self.lock.write("")  # its last holder is gone
         self.folder.prepare(request, continues=continues)
 
     def start(self, request: JobRequest, command: Sequence[str]) -> Started:

@@ -73,8 +73,9 @@ class ProcessMeasure(Message):
 class PhaseSeconds:
     """How long threads of one process did what, since its start."""
 
-    def __init__(self) -> None:
-        self._seconds: defaultdict[str, float] = defaultdict(float)
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        """before: of earlier processes, to add to."""
+        self._seconds = defaultdict(float, before or {})
         self._lock = threading.Lock()
 
     @contextmanager
@@ -137,9 +138,6 @@ class Bottleneck(NamedTuple):
 
     word: str
     figure: str
-
-
-LINES_MAX = 2_000
 
 
 class MeasuresFile:

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection
 
 from forebay.errors import UsageError
 from forebay.executors.job import job_rows
-from forebay.executors.job.host import LocalHost, host_of
+from forebay.executors.job.host import JobHost, host_of
 from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.job_rows import JobRow, JobWindow
 from forebay.executors.job.measures import Progress
@@ -38,7 +38,7 @@ class StoredJob:
         return self.row.job_id
 
     @property
-    def host(self) -> LocalHost:
+    def host(self) -> JobHost:
         """The one of this host; a job of another host cannot be asked there."""
         return host_of(self.home)
 

@@ -88,14 +88,11 @@ class _Submission:
 
     def start(self, supervisor: Sequence[str]) -> int | None:
         """The epoch; None if another process runs the job, or its supervisor was killed at once."""
-        try:
-            with self.host.hold(self.request.job_id, LIVE_SECONDS) as held:
-                epoch = None if held is None else self._store(held)
-                if held is None or epoch is None:
-                    return None
-                process = held.start(self.request, supervisor)
-        except FileNotFoundError:
-            return None  # the folder of an earlier run of the job is being removed: see retention
+        with self.host.hold(self.request.job_id, LIVE_SECONDS) as held:
+            epoch = None if held is None else self._store(held)
+            if held is None or epoch is None:
+                return None
+            process = held.start(self.request, supervisor)
         if self._is_started(process):
             return epoch
         self._killed += 1

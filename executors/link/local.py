@@ -43,7 +43,7 @@ class LocalLink:
 
     @property
     def arguments(self) -> Sequence[str]:
-        return ("--job", str(self._folder.path))
+        return self._folder.arguments
 
     def request(self, process: str) -> JobRequest:
         return self._folder.request(process)

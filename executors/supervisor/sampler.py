@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from forebay.errors import DataError, InfrastructureError
-from forebay.executors.job.measures import LINES_MAX, Measure, ProcessMeasure, Progress, shares
+from forebay.executors.job.measures import Measure, ProcessMeasure, Progress, shares
 from forebay.executors.link.protocol import JobLink
 from forebay.executors.planes.base import Usage
 
 INTERVAL_SECONDS = 5.0
+LINES_MAX = 2_000
 _LOG = logging.getLogger(__name__)
 
 

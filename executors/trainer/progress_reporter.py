@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from forebay.executors.job.measures import Progress
+from forebay.executors.job.measures import PhaseSeconds, Progress
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.link.protocol import RoleLink
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.steps import Counts
-from forebay.system.liveness import doing
+from forebay.system.liveness import ActivityState, doing
 
 WRITE_EVERY_SECONDS = 0.2
 # Phases that may trace and compile for minutes in a library, or load and save a large model.
@@ -31,7 +31,7 @@ class ProgressReporter:
         self._link = link
         self._names = source_names
         self._rows = np.zeros(len(source_names), dtype=np.int64)
-        self._phases: dict[str, float] = dict(earlier.phases_seconds) if earlier else {}
+        self._phases = PhaseSeconds(earlier.phases_seconds if earlier else None)
         self._report = Progress(windows_total=windows_total, pid=os.getpid())
         self._window_seconds = 0.0
         self._written = 0.0
@@ -41,13 +41,9 @@ class ProgressReporter:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time inside to a phase. Entering a new phase counts as progress."""
-        started = time.perf_counter()
-        try:
-            with doing(name, "computing" if name in _COMPUTING else "working"):
-                yield
-        finally:
-            spent = time.perf_counter() - started
-            self._phases[name] = self._phases.get(name, 0.0) + spent
+        state: ActivityState = "computing" if name in _COMPUTING else "working"
+        with self._phases.phase(name), doing(name, state):
+            yield
 
     def begin(
         self,
@@ -102,6 +98,6 @@ class ProgressReporter:
             "reported_at": time.time(),
             "rows": dict(zip(self._names, self._rows.tolist(), strict=True)),
             "rows_per_second": round(self._rate, 1),
-            "phases_seconds": {name: round(value, 3) for name, value in self._phases.items()},
+            "phases_seconds": self._phases.seconds(),
         }
         self._link.report(self._report.model_copy(update=latest))

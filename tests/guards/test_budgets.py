@@ -10,11 +10,11 @@ from support.budgets import counts, words
 # Met already, or as much as there is: what is above its goal may only fall. Source: with what
 # roles, limits and measures of jobs took, of the 2,500 lines that they may.
 LIMITS = {
-    "lines of source": 75_560,
+    "lines of source": 75_540,
     "files of source": 623,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 78_130,
+    "lines of tests": 78_140,
     "lines of tests/support": 15_260,
     "words that people write": 36_270,
 }

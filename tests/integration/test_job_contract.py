@@ -101,6 +101,11 @@ def crashing_submitter(jobs: ToyJobs, folder: Path) -> list[str]:
     return [sys.executable, "-c", CRASH_BEFORE_HANDLE, str(path), *SUPERVISOR]
 
 
+def test_a_supervisor_that_cannot_be_run_is_no_job_that_another_starts(jobs: ToyJobs) -> None:
+    with pytest.raises(FileNotFoundError, match="no/such/python"):
+        submit(jobs.home, jobs.request(), ("/no/such/python",))
+
+
 def test_the_same_command_attaches_although_windows_are_trained_meanwhile(jobs: ToyJobs) -> None:
     day = datetime(2026, 3, 1, tzinfo=UTC)
     first, second = (

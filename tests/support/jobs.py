@@ -82,7 +82,7 @@ def report_job(home: Home, job_id: str, epoch: int, state: Any, **more: Any) -> 
 
 def folder_of(job: JobHandle | StoredJob) -> JobFolder:
     """Of a job of this host."""
-    return job.host.folder(job.job_id)
+    return JobFolder(job.home.job(job.job_id))
 
 
 def of_another_host(job: ToldJob) -> None:

@@ -10,6 +10,7 @@ import pytest
 from support.jobs import request
 
 from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.host import host_of
 from forebay.executors.roles.table import SUPERVISOR
 from forebay.home.paths import Home
 from forebay.system.files.locks import FileLock
@@ -79,6 +80,9 @@ def test_a_submitter_that_holds_the_lock_is_no_supervisor(folder: JobFolder) -> 
     assert folder.is_supervised()
     lock.release()
     assert not folder.is_supervised()
+    with host_of(folder.home).hold(folder.job_id, 1.0) as held:
+        assert held is not None
+        assert not folder.is_supervised(), "whatever the last holder wrote"
 
 
 def test_temporary_files_go_with_their_process(folder: JobFolder) -> None:

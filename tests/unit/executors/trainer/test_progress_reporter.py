@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.there import there
 
+from forebay.executors.job import measures
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import WindowRequest
@@ -33,7 +34,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     now = {name: lambda: clock.now for name in ("monotonic", "perf_counter", "time")}
-    monkeypatch.setattr(module, "time", SimpleNamespace(**now))
+    for each in (module, measures):
+        monkeypatch.setattr(each, "time", SimpleNamespace(**now))
     return clock
 
 
