@@ -314,7 +314,7 @@ class JobSpec(Spec):
     plane: str = Field(
         default=LOCAL,
         description="Where the processes run: `local`, on this machine; `inline`, as threads of "
-        "`forebay run`, for tests and notebooks; or what an installed package adds",
+        "`forebay run` or of a reading, for tests and notebooks; or what an installed package adds",
     )
     roles: RolesSpec = Field(default=RolesSpec(), description="Processes of the job")
     buffers: BuffersSpec = Field(default=BuffersSpec(), description="Limits of the data path")

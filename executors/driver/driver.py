@@ -42,7 +42,7 @@ class Driver:
         request = link.request("the driver")
         pipeline = request.pipeline_spec()
         names, job = pipeline.use_names, pipeline.job
-        home = Home(Path(request.home))
+        home = Home(Path(request.home), request.alone)
         ledger = Ledger(home, pipeline.name, request.line)
         hazards = Hazards(link.suspicions, partial(home.model, pipeline.name, request.line))
         self._link = link

@@ -54,7 +54,8 @@ class JobRequest(Message):
     it needs from its own environment. references: the texts that they belong to. windows: in
     training order. publishes: the model of the last window serves as soon as it may; otherwise it
     is only exported, and published by someone else. commits: whether sealed positions are committed
-    to storage (Kafka); a program that only reads does not commit.
+    to storage (Kafka); a program that only reads does not commit. alone: all state is in `home`,
+    see `Home`.
     """
 
     job_id: str = Field(pattern=JOB_ID_PATTERN)
@@ -69,6 +70,7 @@ class JobRequest(Message):
     reprocess: bool = False
     publishes: bool = True
     commits: bool = True
+    alone: bool = False
     _process: str = PrivateAttr("this process")
 
     @classmethod
@@ -86,6 +88,7 @@ class JobRequest(Message):
         publishes: bool = True,
         declared: Declared | None = None,
         commits: bool = True,
+        alone: bool = False,
     ) -> Self:
         """Make a request from declarations. Only the pipeline's own sources are kept.
 
@@ -110,6 +113,7 @@ class JobRequest(Message):
             reprocess=reprocess,
             publishes=publishes,
             commits=commits,
+            alone=alone,
         )
 
     def pipeline_spec(self) -> PipelineSpec:
@@ -162,13 +166,13 @@ class JobRequest(Message):
 
     @property
     def fingerprint(self) -> str:
-        """Equal for requests that differ only in `windows`, `home`, `references` and `commits`.
+        """Equal for requests that differ only in `windows`, `references` and where state is.
 
         Values of the environment count as they are now, except in options of sources: these hold
         secrets, so the references count instead. A new password does not make a different job, and
         planning notices when another place has other data.
         """
-        aside = {"windows", "home", "references", "commits"}
+        aside = {"windows", "home", "references", "commits", "alone"}
         requested = self.model_dump(mode="json", exclude=aside)
         requested["pipeline"] = self._current(self.pipeline, "")
         requested["sources"] = {

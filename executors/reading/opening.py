@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from forebay.config.explain import declared_columns
 from forebay.config.load import Project
+from forebay.config.specs.jobs import INLINE
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.planner import plan_windows
@@ -25,17 +26,15 @@ from forebay.errors import InfrastructureError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.request import JobRequest, JobStatus, WindowRequest
 from forebay.executors.link.local import LocalLink
-from forebay.executors.planes.base import Launch
-from forebay.executors.planes.local import LocalExecution, LocalPlane
+from forebay.executors.planes.base import Plane
+from forebay.executors.planes.local import LocalPlane
 from forebay.executors.roles.resources import Desired
 from forebay.executors.roles.table import Role, roles
 from forebay.executors.supervisor.commands import RoleCommands
 from forebay.executors.supervisor.processes import JobProcesses
 from forebay.executors.trainer.remote_reader import RemoteReader
-from forebay.home.database.base import DATABASE_NAME
 from forebay.home.database.open import close_database
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store.base import STORE_NAME
 from forebay.mixture.features.layout import FeatureLayout
 from forebay.system.output.process_log import LogTail
 
@@ -50,7 +49,8 @@ _ATTEMPT = 1  # of the reader: its folder is new, and no other one will ever rea
 class ServingProcesses:
     """Runs the processes from a separate thread; the kernel ends them when that thread ends.
 
-    So they end with this process too, however it ends.
+    So they end with this process too, however it ends. On the plane `inline` they are threads of
+    this process; on any other, they are processes of this machine.
     """
 
     def __init__(self, folder: JobFolder, request: JobRequest) -> None:
@@ -86,13 +86,13 @@ class ServingProcesses:
             self._thread.join()
 
     def _run(self) -> None:
-        plane = _LonePlane(self._folder.name, adopts_orphans=False)
+        job = self._request.pipeline_spec().job
+        plane = self._plane(job.plane)
         try:
             now, job_id = datetime.now(UTC), self._request.job_id
             status = JobStatus(
                 job_id=job_id, state="running", epoch=1, submitted_at=now, started_at=now
             )
-            job = self._request.pipeline_spec().job
             commands = RoleCommands(_serving(), job, self._folder.arguments, _NO_LEASE)
             desired = Desired.declared(job, 1, _serving())
             processes = JobProcesses(self._folder, self._request, plane, commands, status, desired)
@@ -107,6 +107,13 @@ class ServingProcesses:
         finally:
             plane.stop(STOP_GRACE_SECONDS)
 
+    def _plane(self, declared: str) -> Plane:
+        if declared == INLINE:
+            from forebay.executors.supervisor.inline import InlinePlane
+
+            return InlinePlane(self._folder.name)
+        return LocalPlane(self._folder.name, adopts_orphans=False)
+
     def _explained(self, error: Exception) -> Exception:
         """The error with the last lines of the processes' logs, which are removed at the end."""
         if not getattr(error, "__notes__", None):
@@ -119,15 +126,6 @@ class ServingProcesses:
 
 def _serving() -> list[Role]:
     return [role for role in roles() if not role.trains_line]
-
-
-class _LonePlane(LocalPlane):
-    """A plane whose processes find all state in the folder that they are given."""
-
-    def start(self, launch: Launch) -> LocalExecution:
-        elsewhere = (DATABASE_NAME, STORE_NAME)
-        kept = {name: each for name, each in launch.environment.items() if name not in elsewhere}
-        return super().start(replace(launch, environment=kept))
 
 
 JOB_ID = "reading"
@@ -216,4 +214,5 @@ def _request(wanted: Windows, home: Home, plans: Sequence[WindowPlan]) -> JobReq
         ],
         declared=wanted.project.declared(wanted.pipeline.name),
         commits=False,
+        alone=True,
     )

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -271,6 +272,24 @@ def test_the_home_is_no_part_of_it_whatever_the_environment_names(
         found = ids_of(rows)
     assert independent.sums(found) == stored_sums(project)
     assert not (tmp_path / "shared").exists()
+
+
+def test_on_the_plane_inline_threads_serve_the_same_rows(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.pipeline["job"]["plane"] = "inline"
+    project.write_pipeline()
+    monkeypatch.setenv("FOREBAY_DATABASE", "postgresql://nobody@127.0.0.1:9/none")
+    monkeypatch.setenv("FOREBAY_STORE", str(tmp_path / "shared"))
+    with opened(project) as rows:
+        found = ids_of(rows, 12)
+        assert serving_processes() == {}
+        assert {"driver-0", "data-0"} <= {each.name for each in threading.enumerate()}
+        position = rows.position()
+    with opened(project, position) as rows:
+        found += ids_of(rows)
+    assert independent.sums(found) == stored_sums(project)
+    assert not {"driver-0", "data-0"} & {each.name for each in threading.enumerate()}
 
 
 def test_processes_that_cannot_start_say_why(project: Project) -> None:
