@@ -15,11 +15,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from forebay.errors import InfrastructureError
+from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.link.local import LocalLink, add_link_arguments
 from forebay.executors.link.protocol import RoleLink
+from forebay.executors.link.role_calls import RoleCalls, Stop
 from forebay.executors.roles.table import Role
 from forebay.system.liveness import Activity, start_pulse
 from forebay.system.output.error_report import ErrorReport
@@ -31,45 +33,21 @@ EXIT_GRACE_SECONDS = 10.0
 _LOG = logging.getLogger(__name__)
 
 
-class Stop:
-    """Whether a role that is a thread of a larger process is to end."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._calls: list[Callable[[], object]] = []
-
-    def then(self, call: Callable[[], object]) -> None:
-        """Make this call, in the thread that wants the end."""
-        self._calls.append(call)
-        if self._event.is_set():
-            call()
-
-    def set(self) -> None:
-        if not self._event.is_set():
-            self._event.set()
-            for call in self._calls:
-                call()
-
-    def is_set(self) -> bool:
-        return self._event.is_set()
-
-    def wait(self) -> None:
-        self._event.wait()
-
-
 @dataclass(frozen=True)
 class Given:
     """What one process of a role is given.
 
     attempt: ascends over all processes in its place. lease_epoch: of the model line, for a role
-    that trains it; every change of the line is checked against it. stop: only a thread gets to know
-    that it is to end; a process is killed.
+    that trains it; every change of the line is checked against it. stop: only a thread, or a
+    process that stays, gets to know that it is to end; any other process is killed. kept: what a
+    process that stays holds for its line's next job.
     """
 
     link: LocalLink
     attempt: int
     lease_epoch: int | None
     stop: Stop
+    kept: dict[str, Any] = field(default_factory=dict)
 
 
 @contextmanager
@@ -86,6 +64,41 @@ def role_process(role: Role, arguments: list[str] | None = None) -> Iterator[Giv
     start_role(given.link)
     with role_exit(given.link):
         yield given
+
+
+def run_role(role: Role, run: Callable[[Given], None], arguments: list[str] | None = None) -> None:
+    """The `main` of a role that stays where its supervisor does; raises as `role_process`.
+
+    It runs one job after the other then, each with a link of its own. After an error it ends, as
+    does a trainer that was stopped: what it holds is of no window's end.
+    """
+    calls = RoleCalls.inherited()
+    if calls is None:
+        with role_process(role, arguments) as given:
+            run(given)
+        return
+    given = given_of(role, arguments, calls.first)
+    start_role(given.link)
+    while True:
+        with role_exit(given.link, stays=True):
+            _run_one(role, run, given)
+        following = calls.next()
+        if following is None:
+            return
+        begin, stop = following
+        begin.enter()
+        given = replace(given_of(role, begin.arguments, stop), kept=given.kept)
+        start_pulse(given.link.pulse)
+
+
+def _run_one(role: Role, run: Callable[[Given], None], given: Given) -> None:
+    try:
+        run(given)
+    except ForebayError:
+        if role.trains_line or not given.stop.is_set():
+            raise  # otherwise it met what was closed
+    if role.trains_line and given.stop.is_set():
+        raise InfrastructureError("the trainer was stopped")
 
 
 def run_in_thread(
@@ -177,12 +190,12 @@ def started_by_supervisor() -> bool:
 
 
 @contextmanager
-def role_exit(link: RoleLink) -> Iterator[None]:
+def role_exit(link: RoleLink, *, stays: bool = False) -> Iterator[None]:
     """Run a role's body; turn an exception into what its supervisor is told and the exit code.
 
     The body is an activity, which has to make progress. A process that a supervisor started ends at
     the latest `EXIT_GRACE_SECONDS` after its body, whatever threads are left. SystemExit and
-    KeyboardInterrupt pass unchanged.
+    KeyboardInterrupt pass unchanged. stays: the process goes on after a body without an error.
 
     Raises:
         SystemExit: with the code of the remedy, after an error.
@@ -194,7 +207,8 @@ def role_exit(link: RoleLink) -> Iterator[None]:
         exit_code = _told(link, error)
         _end_soon(exit_code)
         raise SystemExit(exit_code) from error
-    _end_soon(0)
+    if not stays:
+        _end_soon(0)
 
 
 def end_at_once() -> None:

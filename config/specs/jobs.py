@@ -17,6 +17,7 @@ from forebay.system.names import is_one_line
 
 PLANES = "forebay.planes"  # a group of entry points, ours among them
 LOCAL, INLINE = "local", "inline"
+STANDING = "standing"
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
@@ -303,6 +304,23 @@ class PublishSpec(Spec):
     )
 
 
+class StandingSpec(Spec):
+    """When processes that stay end (`process: standing`)."""
+
+    idle: Duration = Field(
+        default=timedelta(minutes=20),
+        ge=timedelta(seconds=1),
+        le=timedelta(days=7),
+        description="They end when no window comes for so long",
+    )
+    memory: MemorySize | None = Field(
+        default=None,
+        ge=64 * 2**20,
+        description="If they hold more than this after a window, they start anew for the next one "
+        "(default: no limit)",
+    )
+
+
 class JobSpec(Spec):
     """Everything about running that is not data or model.
 
@@ -315,6 +333,14 @@ class JobSpec(Spec):
         default=LOCAL,
         description="Where the processes run: `local`, on this machine; `inline`, as threads of "
         "`forebay run` or of a reading, for tests and notebooks; or what an installed package adds",
+    )
+    process: Literal["per_window", "standing"] = Field(
+        default="per_window",
+        description="`per_window`: the processes of a job end with it. `standing`: they stay for "
+        "the next window of the line, which then starts at once",
+    )
+    standing: StandingSpec = Field(
+        default=StandingSpec(), description="When processes that stay end"
     )
     roles: RolesSpec = Field(default=RolesSpec(), description="Processes of the job")
     buffers: BuffersSpec = Field(default=BuffersSpec(), description="Limits of the data path")
@@ -356,6 +382,15 @@ class JobSpec(Spec):
         if name not in known:
             raise ValueError(f"no plane {name!r} is installed, but {', '.join(known)}")
         return name
+
+    @model_validator(mode="after")
+    def _standing_here(self) -> Self:
+        if self.process == STANDING and self.plane != LOCAL:
+            raise ValueError(
+                f"process is standing, but the processes of plane {self.plane} end with their job: "
+                "remove process, or let plane be local"
+            )
+        return self
 
     @model_validator(mode="after")
     def _judged_for_the_gate(self) -> Self:

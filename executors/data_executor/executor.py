@@ -30,7 +30,7 @@ from forebay.executors.job.suspicions import Suspicion
 from forebay.executors.link.protocol import RoleLink
 from forebay.executors.poison.examination import Examiner
 from forebay.executors.readers import Readers
-from forebay.executors.role import Given, role_process
+from forebay.executors.role import Given, run_role
 from forebay.executors.roles.table import DATA
 from forebay.executors.wire.messages import (
     Done,
@@ -301,8 +301,7 @@ class DataExecutor:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    with role_process(DATA, arguments) as given:
-        run(given)
+    run_role(DATA, run, arguments)
 
 
 def run(given: Given) -> None:

@@ -27,7 +27,7 @@ from forebay.executors.driver.state import DriverState
 from forebay.executors.driver.window import ServedWindow
 from forebay.executors.job.request import JobRequest
 from forebay.executors.link.protocol import RoleLink
-from forebay.executors.role import Given, role_process
+from forebay.executors.role import Given, run_role
 from forebay.executors.roles.table import DRIVER
 from forebay.executors.wire.rpc import RpcServer
 from forebay.home.paths import Home
@@ -95,8 +95,7 @@ def _opened(spec: SourceSpec, root: Path) -> Commits:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    with role_process(DRIVER, arguments) as given:
-        run(given)
+    run_role(DRIVER, run, arguments)
 
 
 def run(given: Given) -> None:

@@ -5,7 +5,6 @@ A local one keeps a folder for each job; see `folder` for how its lock is handed
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -16,15 +15,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from forebay.config.role_environment import declared_variables
-from forebay.config.specs.jobs import INLINE
-from forebay.config.yaml.environment import names_of
+from forebay.config.specs.jobs import INLINE, STANDING
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Measure, Progress
 from forebay.executors.job.request import JobRequest
+from forebay.executors.job.runners import RunnerPlace, hand_on, job_environment
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.runtime import processes_of_job
-from forebay.system.environment import PLANNING, inherited
 from forebay.system.files.locks import FileLock
 from forebay.system.processes.identity import kill_all
 from forebay.system.processes.parent import JOB_ID_NAME
@@ -157,11 +154,17 @@ class LocalJob:
             started = cast("Started", start_here(self.folder.path, self.lock))
             self.lock.leave()
             return started
-        referred = names_of(request.pipeline) | names_of(request.sources)
-        declared = declared_variables(job, referred)
+        name = request.job_id
+        if job.process == STANDING:
+            place = RunnerPlace(self.folder.home, request.pipeline_name, request.line)
+            handed = hand_on(place, request, command, self.folder.path, self.lock)
+            if handed is not None:
+                self.lock.leave()
+                return handed
+            name = place.name
         environment = {
-            **inherited(os.environ, (*PLANNING, *declared)),
-            JOB_ID_NAME: request.job_id,
+            **job_environment(request),
+            JOB_ID_NAME: name,
             ENVIRONMENT_NAME: request.home,
         }
         where = ("--job", str(self.folder.path.absolute()), "--lock", str(self.lock.descriptor))

@@ -26,6 +26,7 @@ from forebay.system.output.error_report import ErrorReport
 
 State = Literal["submitted", "running", "succeeded", "failed", "cancelled", "lost"]
 ACTIVE_STATES: frozenset[State] = frozenset({"submitted", "running"})
+_ASIDE = {"windows", "home", "references", "commits", "alone"}
 ENDED_STATES: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
 
 
@@ -172,7 +173,14 @@ class JobRequest(Message):
         secrets, so the references count instead. A new password does not make a different job, and
         planning notices when another place has other data.
         """
-        aside = {"windows", "home", "references", "commits", "alone"}
+        return self._fingerprint(_ASIDE)
+
+    @property
+    def line_fingerprint(self) -> str:
+        """As that, and equal for all jobs of a line with the same declarations."""
+        return self._fingerprint({*_ASIDE, "job_id", "reprocess", "publishes"})
+
+    def _fingerprint(self, aside: set[str]) -> str:
         requested = self.model_dump(mode="json", exclude=aside)
         requested["pipeline"] = self._current(self.pipeline, "")
         requested["sources"] = {

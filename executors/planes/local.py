@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from functools import cached_property
 
 from forebay.config.specs.base import format_mib
@@ -170,10 +171,16 @@ class LocalPlane:
             adopt_orphans()
 
     def start(self, launch: Launch) -> LocalExecution:
+        return self.start_with(launch)
+
+    def start_with(self, launch: Launch, descriptors: Sequence[int] = ()) -> LocalExecution:
+        """descriptors: others that the process inherits."""
         environment = {**launch.environment, PARENT_PID_NAME: str(os.getpid())}
         with launch.log_path.open("ab") as log:
             try:
-                process = self._children.start(launch.command, environment, log)
+                process = self._children.start(
+                    launch.command, environment, log, descriptors=descriptors
+                )
             except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
                 raise ConfigError(
                     f"the interpreter of role {launch.role} cannot be run: {error}"
@@ -181,13 +188,13 @@ class LocalPlane:
             except OSError as error:
                 raise InfrastructureError(f"cannot start {launch.name}: {error}") from error
         execution = LocalExecution(launch, process, self._groups)
-        self._started = [*self._running(), execution]
+        self._started = [*self.running(), execution]
         execution.resize(launch.resources)
         return execution
 
     def stop(self, grace_seconds: float) -> None:
         """As in the protocol; returns when every process is gone."""
-        running = self._running()
+        running = self.running()
         for execution in running:
             execution.process.terminate()
         deadline = time.monotonic() + grace_seconds
@@ -197,6 +204,6 @@ class LocalPlane:
             self._children.end_orphans()
         self._groups.remove()
 
-    def _running(self) -> list[LocalExecution]:
+    def running(self) -> list[LocalExecution]:
         """Executions whose end nobody has seen yet."""
         return [one for one in self._started if one.process.returncode is None]

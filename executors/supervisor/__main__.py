@@ -1,5 +1,5 @@
 """`python -m forebay.executors.supervisor --job DIR`."""
 
-from forebay.executors.supervisor.supervisor import main
+from forebay.executors.supervisor.runner import main
 
 main()

@@ -17,11 +17,12 @@ from importlib import import_module
 from pathlib import Path
 
 from forebay.errors import ConfigError
+from forebay.executors.link.role_calls import Stop
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized
-from forebay.executors.role import Given, Stop, run_in_thread
+from forebay.executors.role import Given, run_in_thread
 from forebay.executors.roles.resources import UNLIMITED, Resources
 from forebay.executors.roles.table import Role, roles
-from forebay.executors.supervisor.supervisor import Supervisor
+from forebay.executors.supervisor.supervisor import run_held
 from forebay.system.files.locks import FileLock
 from forebay.system.processes.identity import ProcessIdentity
 
@@ -124,22 +125,10 @@ class InlinePlane:
 
 
 def start_here(job: Path, lock: FileLock) -> _Thread:
-    """A supervisor in a thread. lock: of the job in this folder, whose holder leaves it to here.
-
-    The lock is free once nothing that trains runs any more.
-    """
-    held, own = lock.shared(), lock.shared()
-
-    def run() -> int:
-        try:
-            return Supervisor(job, roles(), lock=own.descriptor).run()
-        finally:
-            own.leave()  # a supervisor leaves that to the end of its process
-            held.release()
-
+    """A supervisor in a thread. lock: of the job in this folder, whose holder leaves it to here."""
+    held = lock.shared()
     try:
-        return _Thread(f"supervisor of {job.name}", run)
+        return _Thread(f"supervisor of {job.name}", lambda: run_held(job, held))
     except BaseException:
-        own.leave()
         held.leave()
         raise

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -22,6 +22,7 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.model_line.lease import take_lease
+from forebay.executors.planes.base import Plane
 from forebay.executors.planes.named import make_plane
 from forebay.executors.roles.resources import Desired
 from forebay.executors.roles.table import SUPERVISOR, Role, roles
@@ -33,7 +34,6 @@ from forebay.home.database.open import database_of
 from forebay.home.runtime import processes_of_job
 from forebay.system.files.locks import FileLock
 from forebay.system.output.error_report import ErrorReport
-from forebay.system.output.process_log import set_up_logging
 from forebay.system.processes.ends import when_told_to_end
 from forebay.system.processes.identity import kill_all
 
@@ -55,15 +55,17 @@ class Supervisor:
         table: Sequence[Role],
         grace_seconds: float = STOP_GRACE_SECONDS,
         lock: int | None = None,
+        plane: Plane | None = None,
     ) -> None:
         """`job`: its folder. `table`: its roles. `lock`: an inherited descriptor.
 
-        The submitter passes the lock to the process that it starts.
+        The submitter passes the lock to the process that it starts. plane: by default the job's.
         """
         self._folder = JobFolder(job)
         self._table = table
         self._grace_seconds = grace_seconds
         self._descriptor = lock
+        self._plane = plane
         self._terminated = False
 
     def run(self) -> int:
@@ -123,7 +125,7 @@ class Supervisor:
             kill_all(left_over)
         spec = request.pipeline_spec().job
         commands = RoleCommands(self._table, spec, self._folder.arguments, lease_epoch)
-        plane = make_plane(spec.plane, self._folder.name)
+        plane = self._plane or make_plane(spec.plane, self._folder.name)
         return JobProcesses(self._folder, request, plane, commands, status, desired)
 
     def _run_processes(
@@ -228,7 +230,18 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
     return found.job, found.lock
 
 
-def main(arguments: list[str] | None = None) -> None:
-    job, lock = supervisor_arguments(arguments)
-    set_up_logging(SUPERVISOR)
-    raise SystemExit(Supervisor(job, roles(), lock=lock).run())
+def run_held(
+    job: Path, held: FileLock, plane: Plane | None = None, over: Callable[[], None] | None = None
+) -> int:
+    """Run the job in this folder, whose lock this process holds; its exit code.
+
+    The lock is free once nothing that trains runs any more; `over` is called just before.
+    """
+    own = held.shared()
+    try:
+        return Supervisor(job, roles(), lock=own.descriptor, plane=plane).run()
+    finally:
+        own.leave()  # a supervisor leaves that to the end of its process
+        if over is not None:
+            over()
+        held.release()

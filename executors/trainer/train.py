@@ -6,7 +6,9 @@ opens no data file, no log segment and no broker: rows come only from data execu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from forebay.config.checks.model_size import gib, model_size
 from forebay.config.explain import declared_columns
@@ -14,8 +16,9 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import GONE_SECONDS
+from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.retention.home_garbage import remove_spent_folders
-from forebay.executors.role import Given, end_at_once, role_process
+from forebay.executors.role import Given, end_at_once, run_role
 from forebay.executors.roles.table import TRAINER
 from forebay.executors.trainer.loop import WindowTrainer
 from forebay.home.database.base import PATIENCE
@@ -26,12 +29,13 @@ from forebay.mixture.make_learner import make_learner
 from forebay.system.liveness import doing
 from forebay.system.memory import available_bytes
 
+_LEARNERS = "learners"
+
 
 def main(arguments: list[str] | None = None) -> None:
-    with role_process(TRAINER, arguments) as given:
-        # It waits for the database, with what it has trained, for as long as its supervisor does.
-        PATIENCE.seconds = GONE_SECONDS
-        run(given)
+    # It waits for the database, with what it has trained, for as long as its supervisor does.
+    PATIENCE.seconds = GONE_SECONDS
+    run_role(TRAINER, run, arguments)
     end_at_once()
 
 
@@ -49,14 +53,41 @@ def run(given: Given) -> None:
             sources, threads = len(pipeline.use_names), pipeline.job.roles.trainer.threads
             return make_learner(pipeline, columns, sources, threads)
 
-    remove_spent_folders(Home(Path(request.home)), pipeline.name, request.line)
-    trainer = WindowTrainer(given, request, layout, make)
+    home = Home(Path(request.home))
+    remove_spent_folders(home, pipeline.name, request.line)
+    is_first = ModelChain(home, pipeline.name, request.line).before(request.windows[0]) is None
+    learners = KeptLearners(given.kept, make, is_first=is_first)
+    trainer = WindowTrainer(given, request, layout, learners.next)
     given.stop.then(trainer.close)
     try:
         for position, window in enumerate(request.windows):
             trainer.train(window, position)
     finally:
         trainer.close()
+
+
+class KeptLearners:
+    """Learners that a process which stays made for the jobs before, in the order of the first.
+
+    A job loads what it needs into each: building a model takes longer than that.
+    """
+
+    def __init__(
+        self, kept: dict[str, Any], make: Callable[[], Learner], *, is_first: bool
+    ) -> None:
+        """is_first: no window comes before the job's: it begins with initial values."""
+        if is_first:
+            kept.pop(_LEARNERS, None)
+        self._made: list[Learner] = kept.setdefault(_LEARNERS, [])
+        self._left = list(self._made)
+        self._make = make
+
+    def next(self) -> Learner:
+        if self._left:
+            return self._left.pop(0)
+        made = self._make()
+        self._made.append(made)
+        return made
 
 
 def require_memory(pipeline: PipelineSpec) -> None:

@@ -64,6 +64,14 @@ class Home:
         return self.root / "cache"
 
     @property
+    def runners(self) -> Path:
+        """Where supervisors of this host listen that stay: one folder for each line."""
+        return self.root / "runners"
+
+    def runner(self, pipeline: str, line: str) -> Path:
+        return self.runners / require_name("pipeline", pipeline) / require_name("line", line)
+
+    @property
     def jobs(self) -> Path:
         return self.root / "jobs"
 

@@ -204,8 +204,11 @@ class PulseFile:
         return None
 
 
+_shown: list[int] = []  # the descriptor of the file that shows the pulse of this process
+
+
 def start_pulse(path: Path) -> None:
-    """Show the pulse of this process in a file, until it ends.
+    """Show the pulse of this process in a file, until it ends or another file is named.
 
     Raises:
         OSError: when the file cannot be written.
@@ -214,6 +217,11 @@ def start_pulse(path: Path) -> None:
     # Written in place: this works even when the disk is full by now.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     _write(descriptor, Pulse(1, 0.0, ""))
+    if _shown:
+        os.dup2(descriptor, _shown[0], inheritable=False)
+        os.close(descriptor)
+        return
+    _shown.append(descriptor)
     threading.Thread(target=_beat_on, args=(descriptor,), name="pulse", daemon=True).start()
 
 

@@ -43,7 +43,7 @@ class LoadedModel:
             InfrastructureError: when a window without a parent follows a trained one.
         """
         if parent is None:
-            if self.standing is not None:
+            if self.standing is not None or any(each.rows for each in self.learner.seen()):
                 raise InfrastructureError("a window without a parent follows a trained window")
             return
         self.chain.require_same_fingerprint(parent, self.model_fingerprint)

@@ -1,0 +1,223 @@
+"""Runners of a home on this host: supervisors that stay for the next job of their line.
+
+A runner listens in a folder that only its user may enter. Whoever submits a job hands its lock over
+the socket, so that the job has a holder at every moment; see `folder`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from forebay.config.role_environment import declared_variables
+from forebay.config.yaml.environment import names_of
+from forebay.errors import InfrastructureError
+from forebay.executors.job.request import JobRequest
+from forebay.home.paths import ENVIRONMENT_NAME, Home
+from forebay.home.privacy import make_home
+from forebay.system.environment import PLANNING, inherited
+from forebay.system.files.durable import open_private
+from forebay.system.files.locks import FileLock, closed_after
+from forebay.system.message import Message
+from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME
+
+# It answers at once, unless the whole process is stopped.
+ANSWER_SECONDS = 5.0
+_BUSY_SECONDS = 2.0
+_POLL_SECONDS = 0.02
+# How long a runner that was told to end may keep its place.
+_LEAVE_SECONDS = 1.0
+_MESSAGE_BYTES = 1 << 20
+_WAITING_MAX = 16
+_PRIVATE = 0o700
+_KIND = "runner"
+_SOCKET_NAME = "socket"
+# They differ between processes that otherwise start the same job.
+_OF_PROCESS = frozenset({JOB_ID_NAME, PARENT_PID_NAME, ENVIRONMENT_NAME, "TERM", "NO_COLOR"})
+
+
+class Call(Message):
+    """ask: run the job in this folder, say what you do, or end.
+
+    needs: see `needs_of`.
+    """
+
+    ask: Literal["run", "look", "end"]
+    job: str = ""
+    needs: dict[str, str] = Field(default_factory=dict)
+
+
+class Answer(Message):
+    """says: hand the lock over; I run a job; I was started for something else; I end.
+
+    job: the id of the one that it runs.
+    """
+
+    says: Literal["yes", "busy", "other", "ending"]
+    job: str = ""
+    idle_seconds: float = 0.0
+    memory_bytes: int = 0
+
+
+def job_environment(request: JobRequest) -> dict[str, str]:
+    """What the supervisor of a job gets of this process's environment."""
+    job = request.pipeline_spec().job
+    declared = declared_variables(job, names_of(request.pipeline) | names_of(request.sources))
+    return inherited(os.environ, (*PLANNING, *declared))
+
+
+def needs_of(request: JobRequest, command: Sequence[str]) -> dict[str, str]:
+    """What has to be the same for two jobs to run in the same processes, by name.
+
+    Of variables, which may be secrets, there are only hashes.
+    """
+    variables = {
+        f"${name}": hashlib.sha256(value.encode()).hexdigest()
+        for name, value in job_environment(request).items()
+        if name not in _OF_PROCESS
+    }
+    return {
+        "its declarations": request.line_fingerprint,
+        "this version": version("forebay"),
+        "the command": " ".join(command),
+        "the folder": str(Path.cwd()),
+        **variables,
+    }
+
+
+class RunnerPlace:
+    """Where the runner of one line listens, if there is one."""
+
+    def __init__(self, home: Home, pipeline: str, line: str) -> None:
+        self.folder = home.runner(pipeline, line)
+        # Not the id of a job: nobody who looks for a job's processes finds a runner's.
+        self.name = f"{_KIND}:{pipeline}.{line}"
+        self._home = home
+
+    def ask(self, call: Call, lock: int | None = None) -> Answer | None:
+        """What the runner answers; None where none answers.
+
+        lock: of the job that it is asked to run. After `yes` the runner has it too, unless it died.
+        """
+        try:
+            with self._path() as path, closing(_socket()) as there:
+                there.connect(path)
+                there.send(call.model_dump_json().encode())
+                answer = Answer.model_validate_json(there.recv(_MESSAGE_BYTES))
+                if answer.says == "yes" and lock is not None:
+                    socket.send_fds(there, [b"lock"], [lock])
+                return answer
+        except (OSError, ValidationError):  # none, one that ends just now, or one that is stopped
+            return None
+
+    @contextmanager
+    def listening(self) -> Iterator[socket.socket | None]:
+        """The socket of this process as the line's runner; None where another one is it."""
+        make_home(self._home)
+        self.folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+        lock = FileLock(self.folder / "lock")
+        if not lock.acquire(_LEAVE_SECONDS):
+            yield None
+            return
+        try:
+            with self._path() as path, closing(_socket()) as here:
+                Path(path).unlink(missing_ok=True)
+                here.bind(path)
+                here.listen(_WAITING_MAX)
+                here.settimeout(None)
+                yield here
+        finally:
+            (self.folder / _SOCKET_NAME).unlink(missing_ok=True)
+            lock.release()
+
+    @contextmanager
+    def _path(self) -> Iterator[str]:
+        """Of the socket. A path may have 107 bytes: see `link.sockets`."""
+        with closed_after(open_private(self.folder)) as folder:
+            yield f"/proc/self/fd/{folder}/{_SOCKET_NAME}"
+
+
+def _socket() -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.settimeout(ANSWER_SECONDS)
+    return made
+
+
+def received(there: socket.socket, answer: Answer) -> int | None:
+    """Answer a call to run a job; the descriptor of its lock, None if it does not come."""
+    try:
+        there.send(answer.model_dump_json().encode())
+        _, descriptors, _, _ = socket.recv_fds(there, _MESSAGE_BYTES, 1)
+    except OSError:
+        return None
+    return descriptors[0] if descriptors else None
+
+
+def runners_of(home: Home) -> dict[str, RunnerPlace]:
+    """All places of runners, by pipeline and line."""
+    found = sorted(home.runners.glob("*/*")) if home.runners.is_dir() else []
+    return {
+        f"{each.parent.name}.{each.name}": RunnerPlace(home, each.parent.name, each.name)
+        for each in found
+    }
+
+
+def runner_named(home: Home, name: str) -> RunnerPlace | None:
+    """The place of the runner whose processes carry this name; None for a job's id."""
+    kind, _, place = name.partition(":")
+    pipeline, _, line = place.rpartition(".")
+    return RunnerPlace(home, pipeline, line) if kind == _KIND and line else None
+
+
+class HandedOn:
+    """A `Started`: a job that a runner has. Whether it is still there, its lock says."""
+
+    def poll(self) -> int:
+        return -signal.SIGKILL
+
+
+def hand_on(
+    place: RunnerPlace, request: JobRequest, command: Sequence[str], folder: Path, lock: FileLock
+) -> HandedOn | None:
+    """Let the line's runner run the job, whose lock it gets; None where none can.
+
+    One that was started for other declarations, or with other variables, ends. One that runs a job
+    may be about to end it.
+    """
+    call = Call(ask="run", job=str(folder.absolute()), needs=needs_of(request, command))
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        answer = place.ask(call, lock.descriptor)
+        if answer is not None and answer.says == "yes":
+            return HandedOn()
+        if answer is None or answer.says != "busy" or time.monotonic() > deadline:
+            return None
+        time.sleep(_POLL_SECONDS)
+
+
+def end_runner(place: RunnerPlace) -> str:
+    """Let a runner end unless it runs a job; that job's id, or an empty text.
+
+    Returns once it takes no more jobs; its processes end within seconds.
+
+    Raises:
+        InfrastructureError: when it does not let its place go.
+    """
+    answer = place.ask(Call(ask="end"))
+    if answer is None or answer.says == "busy":
+        return "" if answer is None else answer.job
+    lock = FileLock(place.folder / "lock")
+    if not lock.acquire(2 * ANSWER_SECONDS):
+        raise InfrastructureError(f"{place.name} does not end")
+    lock.release()
+    return ""

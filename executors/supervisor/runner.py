@@ -1,0 +1,255 @@
+"""A runner: the supervisor of one job of a line after the other, whose processes stay.
+
+So a window costs its rows, not the start of an interpreter and of TensorFlow for each process. The
+job's contract is that of a supervisor of its own: its row, its lock, its folder and its log.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from forebay.config.specs.base import parse_memory
+from forebay.config.specs.jobs import STANDING, StandingSpec
+from forebay.errors import ConfigError, ForebayError
+from forebay.executors.job.folder import JobFolder
+from forebay.executors.job.host import SUPERVISOR_COMMAND
+from forebay.executors.job.runners import (
+    ANSWER_SECONDS,
+    Answer,
+    Call,
+    RunnerPlace,
+    end_runner,
+    needs_of,
+    received,
+    runners_of,
+)
+from forebay.executors.link.role_calls import append_output
+from forebay.executors.planes.standing import StandingPlane
+from forebay.executors.roles.table import SUPERVISOR, roles
+from forebay.executors.supervisor.supervisor import (
+    STOP_GRACE_SECONDS,
+    Supervisor,
+    run_held,
+    supervisor_arguments,
+)
+from forebay.home.paths import Home
+from forebay.system.files.locks import FileLock
+from forebay.system.output.process_log import set_up_logging
+from forebay.system.processes.ends import when_told_to_end
+
+# The most memory of all runners of a home on this host; above it those end that wait longest.
+WARM_MEMORY_NAME = "FOREBAY_WARM_MEMORY"
+_LOOK_SECONDS = 1.0
+_LOG = logging.getLogger(__name__)
+
+
+class Handed(NamedTuple):
+    """A job that was handed to this runner."""
+
+    folder: Path
+    lock: int
+
+
+class Desk:
+    """Answers at a runner's socket, in a thread: it takes a job while it has none."""
+
+    def __init__(self, here: socket.socket, needs: dict[str, str], job: str) -> None:
+        """job: the id of the one that runs."""
+        self.memory_bytes = 0
+        self._here, self._needs = here, needs
+        self._changed = threading.Condition()
+        self._job = job
+        self._handed: Handed | None = None
+        self.is_ending = False
+        self._idle_since = time.monotonic()
+        threading.Thread(target=self._serve, name="desk", daemon=True).start()
+
+    def rest(self) -> None:
+        """The job is over: the next one may come."""
+        with self._changed:
+            self._job, self._idle_since = "", time.monotonic()
+
+    def next(self, seconds: float) -> Handed | None:
+        """The next job; None when there is none for so long, or the runner is to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._handed is not None or self.is_ending, seconds)
+            handed, self._handed = self._handed, None
+            return handed
+
+    def end(self) -> Handed | None:
+        """Take no further job; the one that is being handed over is the last."""
+        with self._changed:
+            self.is_ending = True
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: not self._job or self._handed is not None, 2 * ANSWER_SECONDS
+            )
+            handed, self._handed = self._handed, None
+            return handed
+
+    def _serve(self) -> None:
+        with suppress(OSError):  # the runner closes the socket at its end
+            while True:
+                there, _ = self._here.accept()
+                with closing(there):
+                    there.settimeout(ANSWER_SECONDS)
+                    with suppress(OSError, ValidationError):
+                        call = Call.model_validate_json(there.recv(1 << 20))
+                        self._answer(there, call)
+
+    def _answer(self, there: socket.socket, call: Call) -> None:
+        answer = self._answer_to(call)
+        if call.ask != "run" or answer.says != "yes":
+            there.send(answer.model_dump_json().encode())
+            return
+        lock = received(there, answer)
+        with self._changed:
+            if lock is None:
+                self._job = ""  # whoever asked is gone
+            else:
+                self._handed = Handed(Path(call.job), lock)
+            self._changed.notify_all()
+
+    def _answer_to(self, call: Call) -> Answer:
+        with self._changed:
+            idle = 0.0 if self._job else time.monotonic() - self._idle_since
+            told = Answer(says="yes", idle_seconds=idle, memory_bytes=self.memory_bytes)
+            if self.is_ending:
+                return told.model_copy(update={"says": "ending"})
+            if self._job:
+                return told.model_copy(update={"says": "busy", "job": self._job})
+            if call.ask == "run" and call.needs != self._needs:
+                names = sorted(
+                    name
+                    for name in call.needs.keys() | self._needs.keys()
+                    if call.needs.get(name) != self._needs.get(name)
+                )
+                _LOG.info("ending: %s changed since this runner started", ", ".join(names))
+                self.is_ending = True
+                told = told.model_copy(update={"says": "other"})
+            elif call.ask == "end":
+                self.is_ending = True
+                told = told.model_copy(update={"says": "ending"})
+            elif call.ask == "run":
+                self._job = Path(call.job).name
+            self._changed.notify_all()
+            return told
+
+
+class Runner:
+    def __init__(self, place: RunnerPlace, home: Home, spec: StandingSpec) -> None:
+        self._place, self._home, self._spec = place, home, spec
+        self._plane = StandingPlane(place.name)
+
+    def run(self, first: Handed, needs: dict[str, str]) -> int:
+        """Run jobs until none comes for `idle`, one fails, or another runner is wanted.
+
+        The result is the exit code of the last job.
+        """
+        try:
+            with self._place.listening() as here:
+                desk = None if here is None else Desk(here, needs, first.folder.name)
+                return self._run(first, desk) if desk is None else self._run_on(first, desk)
+        finally:
+            self._plane.close(STOP_GRACE_SECONDS)
+
+    def _run_on(self, first: Handed, desk: Desk) -> int:
+        def terminate(_number: int, _frame: FrameType | None) -> None:
+            desk.is_ending = True  # nothing that waits: this interrupts whoever holds the lock
+
+        code, handed = 0, first
+        while True:
+            code = self._run(handed, desk)
+            when_told_to_end(terminate)
+            self._bound_memory(desk)
+            following = self._awaited(desk) if code == 0 else desk.end()
+            if following is None:
+                return code
+            handed = following
+
+    def _run(self, handed: Handed, desk: Desk | None) -> int:
+        """Run one job; its lock is free once nothing of it runs any more, and the next may come."""
+        folder = JobFolder(handed.folder)
+        held = FileLock.inherited(folder.supervisor_lock, handed.lock)
+        if held is None:
+            os.close(handed.lock)
+            _LOG.error("the lock of job %s is not what was handed over", folder.job_id)
+            return 1
+        append_output(folder.supervisor_log)
+        return run_held(handed.folder, held, self._plane, None if desk is None else desk.rest)
+
+    def _awaited(self, desk: Desk) -> Handed | None:
+        """The next job; None after `idle`, or once the home is gone."""
+        deadline = time.monotonic() + self._spec.idle.total_seconds()
+        while time.monotonic() < deadline and self._place.folder.is_dir():
+            handed = desk.next(_LOOK_SECONDS)
+            if handed is not None:
+                return handed
+            if desk.is_ending:
+                break
+        return desk.end()
+
+    def _bound_memory(self, desk: Desk) -> None:
+        desk.memory_bytes = self._plane.memory_bytes
+        if self._spec.memory is not None and desk.memory_bytes > self._spec.memory:
+            _LOG.info("the processes start anew: they hold more than standing.memory")
+            self._plane.close(STOP_GRACE_SECONDS)
+            self._plane = StandingPlane(self._place.name)
+            desk.memory_bytes = 0
+        budget = warm_memory()
+        if budget is not None and not _is_within(budget, self._home, self._place, desk):
+            _LOG.info("ending: runners hold more than %s", WARM_MEMORY_NAME)
+            desk.end()
+
+
+def warm_memory() -> int | None:
+    """What FOREBAY_WARM_MEMORY says, in bytes; None where it is not set.
+
+    Raises:
+        ConfigError: when it is no amount of memory.
+    """
+    given = os.environ.get(WARM_MEMORY_NAME)
+    try:
+        return parse_memory(given) if given else None
+    except ValueError as error:
+        raise ConfigError(f"{WARM_MEMORY_NAME}: {error}") from error
+
+
+def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
+    """End other runners, the one first that has waited longest, until all are within a budget."""
+    others = [place for place in runners_of(home).values() if place.folder != own.folder]
+    told = [(answer, place) for place in others if (answer := place.ask(Call(ask="look")))]
+    total = desk.memory_bytes + sum(answer.memory_bytes for answer, _ in told)
+    idle = [one for one in told if one[0].says == "yes"]
+    for answer, place in sorted(idle, key=lambda one: -one[0].idle_seconds):
+        if total <= budget:
+            break
+        with suppress(ForebayError):
+            end_runner(place)
+        total -= answer.memory_bytes
+    return total <= budget
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the job, and those after it where its line has a runner."""
+    job, lock = supervisor_arguments(arguments)
+    set_up_logging(SUPERVISOR)
+    with suppress(ForebayError):  # of a request that cannot be read: the supervisor reports it
+        request = JobFolder(job).request("the supervisor")
+        spec = request.pipeline_spec().job
+        if spec.process == STANDING and lock is not None:
+            place = RunnerPlace(Home(Path(request.home)), request.pipeline_name, request.line)
+            runner = Runner(place, Home(Path(request.home)), spec.standing)
+            needs = needs_of(request, SUPERVISOR_COMMAND)
+            raise SystemExit(runner.run(Handed(job, lock), needs))
+    raise SystemExit(Supervisor(job, roles(), lock=lock).run())
