@@ -79,7 +79,7 @@ class KeptLearners:
         if is_first:
             kept.pop(_LEARNERS, None)
         self._made: list[Learner] = kept.setdefault(_LEARNERS, [])
-        self._left = list(self._made)
+        self._left: list[Learner] = list(self._made)
         self._make = make
 
     def next(self) -> Learner:

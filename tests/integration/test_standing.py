@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from support import same_bytes
+from support.jobs_here import jobs_in_this_process
 from support.kill_cases import expected_of
 from support.projects import Project, ads_pipeline, ads_project
 from support.strangers import until
@@ -113,23 +115,25 @@ def test_windows_run_in_the_same_processes_and_leave_what_new_ones_leave(
 
 
 def test_models_of_two_labels_are_equal_to_the_bit(tmp_path: Path) -> None:
-    """With delay heads, a judge and rivals; the last windows are trained again, with the first."""
-    found = []
-    for process in ("standing", "per_window"):
-        project = Project(same_bytes.written(tmp_path / process, sale=True))
-        project.pipeline = same_bytes.pipeline(sale=True)
-        project.pipeline["job"]["process"] = process
-        project.write_pipeline()
-        for window in same_bytes.WINDOWS:
-            project.run(window, window)
-        once = processes(project)
-        found.append([same_bytes.models(project), same_bytes.scores(project, ("", "sale"))])
-        for window in same_bytes.WINDOWS:
-            project.run(window, window, "--reprocess", "--on-stale", "train")
-        found[-1] += [same_bytes.models(project), same_bytes.judgements(project)]
-        assert processes(project) == once
-        end_runner(place_of(project))
-    assert found[0] == found[1]
+    """With delay heads, a judge and rivals. At last the first window is trained again."""
+    made = same_bytes.pipeline(sale=True)
+    made["job"]["process"] = "standing"
+    standing = Project(same_bytes.written(tmp_path / "standing", sale=True), made)
+    fresh = Project(same_bytes.written(tmp_path / "fresh", sale=True))
+    standing.write_pipeline()
+    asked = [(window, window) for window in same_bytes.WINDOWS]
+    asked.append((*asked[0], "--reprocess"))  # it begins with initial values
+    pids = []
+    for each in asked:
+        standing.run(*each)
+        pids.append(processes(standing))
+        with jobs_in_this_process():
+            fresh.run(*each)
+    end_runner(place_of(standing))
+    assert pids == [pids[0]] * len(asked)
+    assert same_bytes.models(standing) == same_bytes.models(fresh)
+    scores = [repr(same_bytes.scores(each, ("", "sale"))) for each in (standing, fresh)]
+    assert scores[0] == scores[1]
 
 
 @pytest.mark.parametrize("victim", ["driver", "data_executor", "trainer", "supervisor"])
@@ -247,8 +251,12 @@ def test_the_line_that_has_waited_longest_ends_above_the_budget(
     assert until(lambda: places["one"].ask(Call(ask="look")) is None, 10)
     assert places["two"].ask(Call(ask="look")) is not None
     assert places["three"].ask(Call(ask="look")) is not None
-    for place in places.values():
-        end_runner(place)
+    listed = json.loads(project.forebay("jobs", "runners", "--end", "--output", "json").stdout)
+    assert [(each["line"], each["state"]) for each in listed] == [
+        ("ads.three", "ended"),
+        ("ads.two", "ended"),
+    ]
+    assert until(lambda: "no line" in project.forebay("jobs", "runners").stdout, 10)
 
 
 def test_a_runner_that_is_stopped_keeps_nobody_waiting(made: Callable[..., Project]) -> None:
@@ -292,6 +300,7 @@ def test_many_windows_leave_memory_and_descriptors_as_they_were(
         project.run(*day(1), "--reprocess")
     after = used()
     for name, (memory, descriptors, threads) in after.items():
-        assert descriptors <= before[name][1] + 1, (name, before, after)
+        # Connections of a pool come and go.
+        assert descriptors <= before[name][1] + 4, (name, before, after)
         assert threads <= before[name][2] + 1, (name, before, after)
         assert memory <= before[name][0] + 12, (name, before, after)

@@ -1,4 +1,4 @@
-"""`forebay jobs ls|show|logs`: running and finished jobs, their state and their logs."""
+"""`forebay jobs ls|runners|show|logs`: running and finished jobs, their state and their logs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from forebay.commands.shared.output import (
     note,
     option,
 )
+from forebay.config.specs.base import format_mib
 from forebay.config.yaml.spelling import nearest
 from forebay.errors import InfrastructureError, UsageError
 from forebay.home.paths import DEFAULT_LINE
@@ -78,6 +79,33 @@ def ls(
     shown.table([_row(job, now, exact=shown.is_json) for job in found], columns)
     if count > len(found):
         note(f"… and {count - len(found)} older (--jobs-max)")
+
+
+@group.command()
+def runners(
+    end: Annotated[
+        bool, option("--end", help="End those that run no job; the next window starts anew.")
+    ] = False,
+    output: Form = OutputFormat.TEXT,
+) -> None:
+    """List lines of this host whose processes stay for their next window."""
+    from forebay.executors.job.runners import Call, end_runner, runners_of
+    from forebay.home.database.format import open_home
+
+    shown, rows = Output(output), []
+    for line, place in runners_of(open_home()).items():
+        found = place.ask(Call(ask="look"))
+        if found is None:
+            continue
+        memory = found.memory_bytes if shown.is_json else format_mib(found.memory_bytes)
+        state = f"runs {found.job}" if found.job else f"idle for {found.idle_seconds:.0f} s"
+        if end and not end_runner(place):
+            state = "ended"
+        rows.append({"line": line, "state": state, "memory": memory})
+    if not rows and not shown.is_json:
+        shown.line("no line has processes that stay (job.process: standing)")
+        return
+    shown.table(rows, ("line", "state", "memory"))
 
 
 @group.command()
