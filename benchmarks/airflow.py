@@ -91,7 +91,7 @@ def part_in(home: Home) -> Callable[[str, dict[str, str]], str]:
             return ""
         if "FOREBAY_JOB_ID" in environment:
             return "jobs"
-        if "forebay.cli stage" in command:
+        if "forebay.cli stage" in command or "forebay.stages" in command:
             return "stages"
         if "forebay.embedded.keeper" in command:
             return "keeper"

@@ -7,13 +7,16 @@ Airflow task as they arrive.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 from typing import IO, TypeVar
 
 from pydantic import ValidationError
@@ -21,8 +24,11 @@ from pydantic import ValidationError
 from forebay.errors import ConfigError, InfrastructureError, error_of
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.system.environment import PLANNING, inherited
+from forebay.system.files.durable import PRIVATE_FOLDER
 from forebay.system.message import Message
-from forebay.system.processes.ends import end_group, how_it_ended
+from forebay.system.output.process_log import LogTail
+from forebay.system.processes.ends import how_it_ended
+from forebay.system.processes.fork_server import ForkedProcess
 
 LogLine = Callable[[str], None]
 StageResult = TypeVar("StageResult", bound=Message)
@@ -31,6 +37,10 @@ LOG_LINE_MAX = 4_000
 _ERROR_LINES_KEPT = 40
 _ERROR_MARK = "error: "
 _GRACE_SECONDS = 2.0
+_START_SECONDS, _POLL_SECONDS = 60.0, 0.02
+# Of a library that starts them when it is imported: what forks has to be alone.
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+_LOG_NAME, _KEY_LETTERS = "log", 16
 
 
 @dataclass(frozen=True)
@@ -46,9 +56,14 @@ class StageCommand:
     variables: Sequence[str] = ()
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """What `forebay` is called with."""
+        return ("stage", self.stage, *self.arguments)
+
+    @property
     def line(self) -> list[str]:
-        """The command as it is started: nothing is imported from the working folder."""
-        return [self.python, "-P", "-m", "forebay.cli", "stage", self.stage, *self.arguments]
+        """The command in a process of its own: nothing is imported from the working folder."""
+        return [self.python, "-P", "-m", "forebay.cli", *self.words]
 
     def __str__(self) -> str:
         """Without options: ids of runs and lists of other windows would fill the log."""
@@ -87,7 +102,10 @@ class StageOutput:
 
 
 class StageProcess:
-    """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`."""
+    """One running stage. It ends with its caller: at the deadline, on an exception, or by `end`.
+
+    It is forked from a process that has imported all stages: see `forebay.stages`.
+    """
 
     def __init__(self, command: StageCommand, home: Home, log: LogLine) -> None:
         """Start it.
@@ -99,17 +117,18 @@ class StageProcess:
         self._log = log
         self._said: deque[str] = deque(maxlen=_ERROR_LINES_KEPT)
         self._printed = bytearray()
+        output, printed = os.pipe()
+        errors, said = os.pipe()
+        self._streams = (os.fdopen(errors, "rb"), os.fdopen(output, "rb"))
         try:
-            self._process = subprocess.Popen(
-                command.line,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment(command, home),
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise interpreter_missing(command.python, error) from error
+            self._process = _started(command, home, printed, said)
+        except BaseException:
+            for stream in self._streams:
+                stream.close()
+            raise
+        finally:
+            os.close(printed)
+            os.close(said)
 
     def wait(self, deadline_seconds: float) -> StageOutput:
         """Wait for the end.
@@ -119,11 +138,7 @@ class StageProcess:
         """
         readers = [
             (threading.Thread(target=read, args=[stream], daemon=True), stream)
-            for read, stream in (
-                (self._listen, self._process.stderr),
-                (self._collect, self._process.stdout),
-            )
-            if stream is not None
+            for read, stream in zip((self._listen, self._collect), self._streams, strict=True)
         ]
         try:
             for reader, _ in readers:
@@ -139,17 +154,18 @@ class StageProcess:
                 reader.join(_GRACE_SECONDS)
                 if not reader.is_alive():
                     stream.close()
+            self._process.close()
         return StageOutput(code, self._printed.decode(errors="replace"), error_text(self._said))
 
     def end(self) -> None:
         """End the process and its children, unless it has already ended. Signal-safe."""
         if self._process.poll() is not None:
             return
-        end_group(self._process.pid)
+        self._process.terminate_group()
         try:
             self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            end_group(self._process.pid, kill=True)
+            self._process.terminate_group(kill=True)
 
     def _listen(self, stream: IO[bytes]) -> None:
         for raw in iter(lambda: stream.readline(LOG_LINE_MAX), b""):
@@ -162,6 +178,45 @@ class StageProcess:
         for chunk in iter(lambda: stream.read(65_536), b""):
             if len(self._printed) + len(chunk) <= OUTPUT_BYTES_MAX:
                 self._printed += chunk
+
+
+def _started(command: StageCommand, home: Home, stdout: int, stderr: int) -> ForkedProcess:
+    """Raises ConfigError or InfrastructureError when what forks cannot be started."""
+    given = environment(command, home)
+    key = hashlib.sha256(repr((command.python, sorted(given.items()))).encode()).hexdigest()
+    folder, deadline = home.stages / key[:_KEY_LETTERS], time.monotonic() + _START_SECONDS
+    server: subprocess.Popen[bytes] | None = None
+    while True:
+        try:
+            return ForkedProcess.start(folder, command.words, stdout, stderr)
+        except OSError as error:
+            server = server or _server(command.python, folder, given)
+            if time.monotonic() > deadline or server.poll() not in {None, 0}:
+                said = LogTail(folder / _LOG_NAME).last(_ERROR_LINES_KEPT)
+                raise InfrastructureError(
+                    f"stages of {command.python} do not start ({error}): " + "\n".join(said)
+                ) from error
+            time.sleep(_POLL_SECONDS)
+
+
+def _server(python: str, folder: Path, given: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Of two that are started at once, one ends."""
+    folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    try:
+        with (folder / _LOG_NAME).open("wb") as log:
+            server = subprocess.Popen(
+                [python, "-P", "-m", "forebay.stages", str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**_ONE_THREAD, **given},
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise interpreter_missing(python, error) from error
+    # It outlives this call, and must not become a zombie below a process that runs for months.
+    threading.Thread(target=server.wait, name="reap-stages", daemon=True).start()
+    return server
 
 
 def environment(command: StageCommand, home: Home) -> dict[str, str]:

@@ -26,8 +26,8 @@ from forebay.executors.job.request import JobRequest
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
 from forebay.system.environment import PLANNING, inherited
-from forebay.system.files.durable import open_private
-from forebay.system.files.locks import FileLock, closed_after
+from forebay.system.files.locks import FileLock
+from forebay.system.files.private_socket import connected, listening, lock_of
 from forebay.system.message import Message
 from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME
 
@@ -38,10 +38,7 @@ _POLL_SECONDS = 0.02
 # How long a runner that was told to end may keep its place.
 _LEAVE_SECONDS = 1.0
 _MESSAGE_BYTES = 1 << 20
-_WAITING_MAX = 16
-_PRIVATE = 0o700
 _KIND = "runner"
-_SOCKET_NAME = "socket"
 # They differ between processes that otherwise start the same job.
 _OF_PROCESS = frozenset({JOB_ID_NAME, PARENT_PID_NAME, ENVIRONMENT_NAME, "TERM", "NO_COLOR"})
 
@@ -110,8 +107,7 @@ class RunnerPlace:
         lock: of the job that it is asked to run. After `yes` the runner has it too, unless it died.
         """
         try:
-            with self._path() as path, closing(_socket()) as there:
-                there.connect(path)
+            with closing(connected(self.folder, ANSWER_SECONDS)) as there:
                 there.send(call.model_dump_json().encode())
                 answer = Answer.model_validate_json(there.recv(_MESSAGE_BYTES))
                 if answer.says == "yes" and lock is not None:
@@ -124,33 +120,8 @@ class RunnerPlace:
     def listening(self) -> Iterator[socket.socket | None]:
         """The socket of this process as the line's runner; None where another one is it."""
         make_home(self._home)
-        self.folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-        lock = FileLock(self.folder / "lock")
-        if not lock.acquire(_LEAVE_SECONDS):
-            yield None
-            return
-        try:
-            with self._path() as path, closing(_socket()) as here:
-                Path(path).unlink(missing_ok=True)
-                here.bind(path)
-                here.listen(_WAITING_MAX)
-                here.settimeout(None)
-                yield here
-        finally:
-            (self.folder / _SOCKET_NAME).unlink(missing_ok=True)
-            lock.release()
-
-    @contextmanager
-    def _path(self) -> Iterator[str]:
-        """Of the socket. A path may have 107 bytes: see `link.sockets`."""
-        with closed_after(open_private(self.folder)) as folder:
-            yield f"/proc/self/fd/{folder}/{_SOCKET_NAME}"
-
-
-def _socket() -> socket.socket:
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    made.settimeout(ANSWER_SECONDS)
-    return made
+        with listening(self.folder, _LEAVE_SECONDS) as here:
+            yield here
 
 
 def received(there: socket.socket, answer: Answer) -> int | None:
@@ -216,7 +187,7 @@ def end_runner(place: RunnerPlace) -> str:
     answer = place.ask(Call(ask="end"))
     if answer is None or answer.says == "busy":
         return "" if answer is None else answer.job
-    lock = FileLock(place.folder / "lock")
+    lock = lock_of(place.folder)
     if not lock.acquire(2 * ANSWER_SECONDS):
         raise InfrastructureError(f"{place.name} does not end")
     lock.release()

@@ -64,6 +64,11 @@ class Home:
         return self.root / "cache"
 
     @property
+    def stages(self) -> Path:
+        """Where processes of this host listen that run stages for Airflow's tasks."""
+        return self.root / "stages"
+
+    @property
     def runners(self) -> Path:
         """Where supervisors of this host listen that stay: one folder for each line."""
         return self.root / "runners"

@@ -128,7 +128,7 @@ def test_no_secret_is_written_or_shown(airflow: Airflow) -> None:
     ]
     names = {where.rpartition("/")[2] for where, _ in written}
     assert {"scheduler.log", "airflow.cfg", "ads.yaml", "PG_VERSION", "said"} <= names
-    assert any(b"forebay.cli" in line and b"stage" in line for _, line in seen)
+    assert any(b"forebay.stages" in line for _, line in seen)
     assert SEARCH.found(written) == []
 
     assert airflow.endpoint is not None

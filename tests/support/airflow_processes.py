@@ -88,8 +88,10 @@ def stages_of(airflow: Airflow) -> list[psutil.Process]:
     found = []
     for process in processes_of(airflow):
         with suppress(psutil.NoSuchProcess):
-            words = process.cmdline()
-            if "forebay.cli" in words and "stage" in words:
+            parent = process.parent()
+            words = [each.cmdline() for each in (process, parent) if each is not None]
+            # Each is forked from a process that waits for the next.
+            if len(words) > 1 and all("forebay.stages" in each for each in words):
                 found.append(process)
     return found
 

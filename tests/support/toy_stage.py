@@ -19,6 +19,15 @@ import fcntl, json, os, sys, time
 from pathlib import Path
 
 here = Path(__file__).parent
+if "forebay.stages" in sys.argv:  # it forks for each call
+    from forebay.system.processes.fork_server import serve
+
+    def run(words):
+        sys.argv = ["forebay", *words]
+        exec(Path(__file__).read_text(), {{"__file__": __file__}})
+
+    serve(Path(sys.argv[-1]), run, 5)
+    sys.exit()
 stage, *arguments = sys.argv[sys.argv.index("stage") + 1:]
 home = os.environ["FOREBAY_HOME"]
 with (here / "calls.jsonl").open("a") as calls:

@@ -206,7 +206,7 @@ def test_who_fails_before_it_serves(place: Place, job: ToldJob) -> None:
 
 
 def test_executors_that_never_register(place: Place, job: ToldJob) -> None:
-    later(lambda: job.tell("cancelled", cancelled_by=1), 1.5)
+    later(lambda: job.tell("cancelled", cancelled_by=1), 4.0)
     with job.supervised(), pytest.raises(InfrastructureError, match="did not register within 1 s"):
         place.data(stage_seconds=1).work(REQUEST, context())
     assert job.cancel_seen is not None

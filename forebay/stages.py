@@ -1,0 +1,49 @@
+"""Stages of windows, each in a process that is forked from this one, which has imported them.
+
+Run as `python -P -m forebay.stages FOLDER` by Airflow's tasks, in which `FOLDER` names where it
+listens; see `forebay.operators.stage_process`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from forebay.cli import main as run_command
+from forebay.system.processes.fork_server import serve
+
+IDLE_SECONDS = 300.0
+_IMPORTED = (
+    "forebay.commands.windows.stage",
+    "forebay.executors.stages.evaluate",
+    "forebay.executors.stages.plan",
+    "forebay.executors.stages.publish",
+    "forebay.executors.stages.source",
+    "forebay.executors.stages.submit",
+    "forebay.datatasks.planning.open_source",
+    "forebay.home.database.sqlite",
+    "pyarrow.parquet",
+    "sqlalchemy.dialects.sqlite",
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One call: a command line of `forebay`, without that word."""
+    sys.argv = ["forebay", *arguments]
+    run_command()
+    return 0
+
+
+def main() -> None:
+    from forebay.executors.arrow_start import start_arrow
+
+    start_arrow()
+    for name in _IMPORTED:
+        import_module(name)
+    serve(Path(sys.argv[1]), run, IDLE_SECONDS)
+
+
+if __name__ == "__main__":
+    main()
