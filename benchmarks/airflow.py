@@ -1,10 +1,12 @@
 """What Airflow costs beside the work: wall and CPU seconds for each window, memory, parsing, start.
 
-The same generated windows run three times in one call: by one `forebay run` (one job for all of
-them), by a `forebay run` for each window (one job each, as in Airflow), and by a backfill in the
-embedded Airflow. CPU is what the kernel charged to every process, those that ended included; the
-work is the stages that Airflow's tasks call and the jobs that they submit, everything else is
-Airflow's. Run it alone: `python benchmarks/airflow.py`; it takes about eight minutes.
+The same generated windows run in one call by one `forebay run` (one job for all of them) and by
+backfills in the embedded Airflow: of the same DAG with empty tasks (the floor: what Airflow costs
+whatever the tasks do), with processes for each window, and with processes that stay
+(`job.process: standing`). CPU is what the kernel charged to every process, those that ended
+included; the work is the stages that Airflow's tasks call and the jobs that they submit, everything
+else is Airflow's. Run it alone: `python benchmarks/airflow.py` takes about 20 minutes, of which
+`--hours 48` is most; `--hours 0 --windows 6` takes eight.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ import criteo
 import yaml
 from process_costs import Costs
 
+from forebay.config.specs.pipelines import ScheduleSpec
 from forebay.embedded.airflow.cluster import Embedded
 from forebay.embedded.airflow.components import NAMES
 from forebay.embedded.airflow.rest import AirflowApi
@@ -33,7 +37,35 @@ from forebay.home.paths import Home
 
 AS_JSON = "json"
 PIPELINE = "criteo"
+EMPTY = "empty"
+PROCESSES = ("per_window", "standing")
+SOURCES = 3
 WORK = ("stages", "jobs")
+# The tasks of a pipeline, each in a process of its own, as ours are.
+EMPTY_DAG = """
+from datetime import datetime
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import DAG
+
+def nothing():
+    pass
+
+with DAG(
+    {name!r}, schedule={schedule!r}, start_date=datetime(2026, 3, 1), catchup=False,
+    max_active_runs={active},
+):
+    def task(name):
+        return PythonOperator(task_id=name, python_callable=nothing)
+    chain = task("timer")
+    for names in (
+        [f"source{{n}}" for n in range({sources})], ["joiner"], ["sink"], ["data_executors"],
+        ["training_executors"], ["evaluate"], ["publish"],
+    ):
+        following = [task(name) for name in names]
+        following = following[0] if len(following) == 1 else following
+        chain >> following
+        chain = following
+"""
 IDLE_SECONDS = 30.0
 BACKFILL_SECONDS = 1_800.0
 PARSE_SECONDS = 300.0
@@ -100,13 +132,47 @@ def part_in(home: Home) -> Callable[[str, dict[str, str]], str]:
     return part_of
 
 
-def write_project(root: Path, rows: int, windows: int) -> Path:
-    """Data, sources, and one pipeline that ends with its data: nothing runs by itself."""
-    criteo.write(root, rows, windows)
-    path = root / "config" / "pipelines" / f"{PIPELINE}.yaml"
-    declared = yaml.safe_load(path.read_text())
-    declared["dataset"]["end"] = f"{criteo.DAY + timedelta(days=windows):%Y-%m-%d}"
-    path.write_text(yaml.safe_dump(declared, sort_keys=False))
+@dataclass(frozen=True)
+class Windows:
+    """Windows to run. size: as in `dataset.window`."""
+
+    size: str
+    count: int
+
+    @property
+    def step(self) -> timedelta:
+        return timedelta(**{f"{self.size}s": 1})
+
+    @property
+    def last(self) -> datetime:
+        return criteo.DAY + (self.count - 1) * self.step
+
+    @property
+    def end(self) -> str:
+        return f"{self.last + self.step:%Y-%m-%dT%H:%M:%S}"
+
+    def name(self, process: str) -> str:
+        return f"{PIPELINE}_{self.size}_{process}"
+
+
+def write_project(root: Path, rows: int, several: list[Windows]) -> Path:
+    """Data, sources, and pipelines that end with their data: nothing runs by itself."""
+    days = max((each.last - criteo.DAY).days + 1 for each in several)
+    criteo.write(root, rows, days)
+    pipelines, sources = root / "config" / "pipelines", root / "config" / "sources"
+    names = [f"impressions{number}" for number in range(SOURCES)]
+    for name in names:
+        (sources / f"{name}.yaml").write_text((sources / "impressions.yaml").read_text())
+    (sources / "impressions.yaml").unlink()
+    declared = yaml.safe_load((pipelines / f"{PIPELINE}.yaml").read_text())
+    (pipelines / f"{PIPELINE}.yaml").unlink()
+    declared["dataset"]["streams"] = {"all": {"sources": names}}
+    for each in several:
+        declared["dataset"] |= {"window": f"1{each.size[0]}", "end": each.end}
+        for process in PROCESSES:
+            declared["job"] = {"process": process}
+            path = pipelines / f"{each.name(process)}.yaml"
+            path.write_text(yaml.safe_dump(declared, sort_keys=False))
     return root / "config"
 
 
@@ -119,17 +185,15 @@ def forebay(config: Path, home: Home, *arguments: str) -> None:
     )
 
 
-def peer(config: Path, home: Home, ranges: list[tuple[str, str]]) -> Spent:
-    """`forebay run` over these ranges, one after the other."""
+def peer(config: Path, home: Home, windows: Windows) -> Spent:
+    """One `forebay run`."""
     home.root.mkdir()
     costs = Costs(part_in(home))
-
-    def work() -> None:
-        for first, last in ranges:
-            forebay(config, home, "run", PIPELINE, "--from", first, "--to", last)
-
+    form = "%Y-%m-%d" if windows.size == "day" else "%Y-%m-%dT%H"
+    span = ("--from", f"{criteo.DAY:{form}}", "--to", f"{windows.last:{form}}")
     try:
-        return measured(costs, work)
+        name = windows.name("per_window")
+        return measured(costs, lambda: forebay(config, home, "run", name, *span))
     finally:
         costs.close()
 
@@ -142,24 +206,23 @@ def until(holds: Callable[[], bool], seconds: float, otherwise: str) -> None:
         time.sleep(1)
 
 
-def backfill(api: AirflowApi, windows: int) -> None:
+def backfill(api: AirflowApi, name: str, windows: Windows) -> None:
     """All windows by the REST API with its defaults, until the last run is over."""
-    api.pause(PIPELINE, paused=False)
-    last = criteo.DAY + timedelta(days=windows - 1)
-    api.create_backfill(PIPELINE, criteo.DAY, last)
+    api.pause(name, paused=False)
+    api.create_backfill(name, criteo.DAY, windows.last)
 
     def over() -> bool:
-        states = [run["state"] for run in api.dag_runs(PIPELINE)]
+        states = [run["state"] for run in api.dag_runs(name)]
         if "failed" in states:
             raise SystemExit(f"a run failed: {states}")
-        return states.count("success") == windows
+        return states.count("success") == windows.count
 
     until(over, BACKFILL_SECONDS, "the backfill did not end")
 
 
 def add_pipelines(config: Path, count: int) -> None:
     """The same pipeline under other names, dropped into the folder that Airflow watches."""
-    text = (config / "pipelines" / f"{PIPELINE}.yaml").read_text()
+    text = next((config / "pipelines").glob("*.yaml")).read_text()
     for number in range(count):
         temporary = config / "pipelines" / f"p{number:02d}.new"
         temporary.write_text(text)
@@ -197,16 +260,24 @@ class Airflow:
         self.embedded = Embedded(self.home, [self.config])
         self.costs = Costs(part_in(self.home))
 
-    def run(self, windows: int, many: int) -> dict[str, Any]:
+    def run(self, several: list[Windows], many: int) -> dict[str, Any]:
         """Every phase, in order."""
+        count = len(several) * (1 + len(PROCESSES))
         try:
+            self.embedded.layout.create()
+            for windows in several:
+                self._add_empty(windows)
             self.facts["first start"] = measured(self.costs, self.embedded.start)
             api = AirflowApi(self.embedded.endpoint())
-            self._await_dags(api, 1)
+            self._await_dags(api, count)
             self.facts["idle"] = measured(self.costs, lambda: time.sleep(IDLE_SECONDS))
-            self.facts["backfill"] = measured(self.costs, lambda: backfill(api, windows))
+            for windows in several:
+                for process in (EMPTY, *PROCESSES):
+                    work = partial(backfill, api, windows.name(process), windows)
+                    self.facts[windows.name(process)] = measured(self.costs, work)
             self.facts["parse"] = {1: self._parse_facts(api)}
-            self.facts["more pipelines"] = measured(self.costs, lambda: self._add(api, many))
+            more = partial(self._add, api, many, count + many)
+            self.facts["more pipelines"] = measured(self.costs, more)
             self.facts["parse"][many] = self._parse_facts(api)
             self.embedded.stop()
             self.facts["second start"] = measured(self.costs, self.embedded.start)
@@ -219,9 +290,16 @@ class Airflow:
     def _await_dags(self, api: AirflowApi, count: int) -> None:
         until(lambda: len(api.dags()) == count, PARSE_SECONDS, f"{count} DAGs did not appear")
 
-    def _add(self, api: AirflowApi, count: int) -> None:
+    def _add(self, api: AirflowApi, count: int, in_all: int) -> None:
         add_pipelines(self.config, count)
-        self._await_dags(api, count + 1)
+        self._await_dags(api, in_all)
+
+    def _add_empty(self, windows: Windows) -> None:
+        name = windows.name(EMPTY)
+        schedule = {"day": "@daily", "hour": "@hourly"}[windows.size]
+        active = ScheduleSpec().active_runs_max
+        text = EMPTY_DAG.format(name=name, schedule=schedule, active=active, sources=SOURCES)
+        (self.embedded.layout.dags / f"{name}.py").write_text(text)
 
     def _parse_facts(self, api: AirflowApi) -> dict[str, float]:
         """Seconds per pipeline: in a process of ours, and as the dag-processor tells."""
@@ -244,11 +322,11 @@ def table(rows: list[list[str]]) -> None:
     print()
 
 
-def show_parts(spent: Spent, windows: int) -> None:
-    """What each part of the backfill cost."""
+def show_parts(process: str, spent: Spent, windows: int) -> None:
+    """What each part of a backfill cost."""
     parts = [*NAMES, "keeper", *WORK]
     spent.cpu = {part: seconds for part, seconds in spent.cpu.items() if seconds or part in parts}
-    rows = [["backfill by part", "CPU s", "CPU s/window", "MB (PSS)"]]
+    rows = [[f"{process} by part", "CPU s", "CPU s/window", "MB (PSS)"]]
     for part in [*parts, *sorted(spent.cpu.keys() - set(parts))]:
         cpu, memory = spent.of(part), spent.memory.get(part, 0)
         rows.append([part, f"{cpu:.1f}", f"{cpu / windows:.2f}", f"{memory / 2**20:,.0f}"])
@@ -259,20 +337,22 @@ def show_parts(spent: Spent, windows: int) -> None:
     table(rows)
 
 
-def show_ways(ways: dict[str, Spent], windows: int) -> None:
-    """The same windows in three ways."""
-    base = ways["forebay run"]
-    rows = [["way", "wall s", "s/window", "CPU s", "CPU s/window", "ratio CPU", "MB (PSS)"]]
+def show_ways(ways: dict[str, Spent], windows: Windows) -> None:
+    """The same windows in several ways; what each costs above the floor."""
+    floor = ways[EMPTY]
+    rows = [["way", "wall s", "s/window", "above", "CPU s", "CPU s/window", "above", "MB (PSS)"]]
     for name, spent in ways.items():
         memory = sum(spent.memory.values()) / 2**20
+        cpu, wall = spent.total / windows.count, spent.wall / windows.count
         rows.append(
             [
                 name,
                 f"{spent.wall:.1f}",
-                f"{spent.wall / windows:.2f}",
+                f"{wall:.2f}",
+                f"{wall - floor.wall / windows.count:+.2f}",
                 f"{spent.total:.1f}",
-                f"{spent.total / windows:.2f}",
-                f"{spent.total / base.total:.2f}",
+                f"{cpu:.2f}",
+                f"{cpu - floor.total / windows.count:+.2f}",
                 f"{memory:,.0f}",
             ]
         )
@@ -294,22 +374,6 @@ def show_airflow(facts: dict[str, Any]) -> None:
     table(rows)
 
 
-def beyond_the_work(
-    ways: dict[str, Spent], facts: dict[str, Any], windows: int
-) -> dict[str, float]:
-    """For each window: what a backfill costs and the work alone does not."""
-    spent, idle = ways["backfill in Airflow"], facts["idle"]
-    airflow = spent.total - spent.of(*WORK)
-    idling = idle.total / idle.wall * spent.wall
-    return {
-        "cpu_seconds": airflow / windows,
-        "cpu_seconds_without_idling": (airflow - idling) / windows,
-        "wall_seconds": (spent.wall - ways["forebay run"].wall) / windows,
-        "wall_seconds_beyond_a_job_each": (spent.wall - ways["forebay run for each"].wall)
-        / windows,
-    }
-
-
 def plain(value: object) -> object:
     if isinstance(value, Spent):
         return {"wall": value.wall, "cpu": value.cpu, "memory": value.memory}
@@ -318,34 +382,34 @@ def plain(value: object) -> object:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=14)
-    parser.add_argument("--rows", type=int, default=20_000, help="rows in one window")
+    parser.add_argument("--windows", type=int, default=14, help="of days")
+    parser.add_argument("--hours", type=int, default=48, help="windows of hours; 0 for none")
+    parser.add_argument("--rows", type=int, default=20_000, help="rows in one day of a source")
     parser.add_argument("--many", type=int, default=MANY, help="pipelines to parse")
     parser.add_argument("--output", choices=("text", AS_JSON), default="text")
     options = parser.parse_args()
     load = os.getloadavg()
+    several = [Windows("day", options.windows)]
+    if options.hours:
+        several.append(Windows("hour", options.hours))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        config = write_project(root, options.rows, options.windows)
-        keys = [f"{criteo.DAY + timedelta(days=day):%Y-%m-%d}" for day in range(options.windows)]
-        ways = {
-            "forebay run": peer(config, Home(root / "one"), [(keys[0], keys[-1])]),
-            "forebay run for each": peer(config, Home(root / "each"), [(key, key) for key in keys]),
-        }
-        facts = Airflow(config, Home(root / "airflow")).run(options.windows, options.many)
-    ways["backfill in Airflow"] = facts["backfill"]
-    beyond = beyond_the_work(ways, facts, options.windows)
+        config = write_project(root, options.rows, several)
+        peers = {each.size: peer(config, Home(root / each.size), each) for each in several}
+        facts = Airflow(config, Home(root / "airflow")).run(several, options.many)
     if options.output == AS_JSON:
-        document = {"load": [load, os.getloadavg()], "ways": ways, "beyond": beyond, **facts}
+        document = {"load": [load, os.getloadavg()], "forebay run": peers, **facts}
         print(json.dumps(document, indent=1, default=plain))
         return
     print(f"load at start {load[0]:.1f}, at end {os.getloadavg()[0]:.1f}; {os.cpu_count()} cores")
-    print(f"{options.windows} windows of {options.rows:,} rows, counting model\n")
-    show_ways(ways, options.windows)
-    show_parts(facts["backfill"], options.windows)
+    for each in several:
+        print(f"{each.count} windows of a {each.size}, {SOURCES} sources, {options.rows:,} rows of")
+        print("each in a day, counting model; above: what the same DAG with empty tasks costs\n")
+        ways = {name: facts[each.name(name)] for name in (EMPTY, *PROCESSES)}
+        show_ways({**ways, "forebay run": peers[each.size]}, each)
+        for process in PROCESSES:
+            show_parts(process, facts[each.name(process)], each.count)
     show_airflow(facts)
-    for name, seconds in beyond.items():
-        print(f"beyond the work, per window  {name.replace('_', ' ')}  {seconds:.2f}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ from forebay.errors import (
 from forebay.executors.evaluation.run_summary import RunFacts, Summary
 from forebay.executors.job.handle import GONE_SECONDS, JobHandle
 from forebay.executors.job.host import host_of
-from forebay.executors.job.job_id import range_job_id
 from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobRequest, JobStatus
 from forebay.executors.job.stored_jobs import EXPIRED_SECONDS, HeartbeatWatch, find_job
@@ -50,6 +49,7 @@ from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
+from forebay.home.job_id import range_job_id
 from forebay.home.store.open import store_of
 
 POLL_SECONDS = 0.25

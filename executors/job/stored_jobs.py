@@ -11,11 +11,11 @@ from sqlalchemy import ColumnElement, Connection
 from forebay.errors import UsageError
 from forebay.executors.job import job_rows
 from forebay.executors.job.host import JobHost, host_of
-from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.job_rows import JobRow, JobWindow
 from forebay.executors.job.measures import Progress
 from forebay.executors.job.request import JobStatus
 from forebay.home.database.open import database_of
+from forebay.home.job_id import window_job_id
 from forebay.home.paths import Home
 from forebay.home.runtime import runtime_of
 

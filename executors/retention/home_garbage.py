@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Row, select
 
 from forebay.config.load import Project
 from forebay.executors.job import job_rows
-from forebay.executors.job.job_id import line_of
 from forebay.executors.model_line.link import Parent
 from forebay.executors.model_line.rows.file_rows import all_seals, forget_seal
 from forebay.executors.model_line.rows.line_rows import line_id, link_id
@@ -22,6 +21,7 @@ from forebay.executors.retention.collect import Going, LineRetention
 from forebay.executors.retention.job_folders import remove_unsubmitted, unsubmitted_folders
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import job_windows, jobs, lines, plans, windows
+from forebay.home.job_id import line_of
 from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store import garbage
 from forebay.home.store.garbage import Garbage, only_collector

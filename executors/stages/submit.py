@@ -11,7 +11,6 @@ from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import ConfigError, LineBusyError, UsageError
 from forebay.executors.job.host import SUPERVISOR_ARGUMENTS
-from forebay.executors.job.job_id import window_job_id
 from forebay.executors.job.stored_jobs import BEATS_SECONDS, find_job, is_silent
 from forebay.executors.job.submit import attach, submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
@@ -30,6 +29,7 @@ from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
+from forebay.home.job_id import window_job_id
 
 
 def submit_window(

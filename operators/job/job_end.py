@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from forebay.errors import FencedError, InfrastructureError, UsageError
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.job_id import line_of
 from forebay.executors.job.request import JobStatus
+from forebay.home.job_id import line_of
 from forebay.home.paths import DEFAULT_LINE
 
 CANCEL_SECONDS = 25.0

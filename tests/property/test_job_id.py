@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.errors import UsageError
-from forebay.executors.job.job_id import range_job_id, window_job_id
+from forebay.home.job_id import range_job_id, window_job_id
 from forebay.system.names import JOB_ID_PATTERN, NAME_PATTERN
 
 # Few letters, so that parts often run into each other where something is wrong.

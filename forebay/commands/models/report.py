@@ -95,8 +95,8 @@ def _of_range(
     """The summary of trained windows, however they were trained, and the path of its file."""
     from forebay.datatasks.window_range import parse_range
     from forebay.executors.evaluation.range_summary import summarise_windows
-    from forebay.executors.job.job_id import range_job_id
     from forebay.executors.stages.target import LineTarget
+    from forebay.home.job_id import range_job_id
     from forebay.system.files.durable import write_atomically
 
     target = LineTarget.load(config, pipeline, line)

@@ -18,11 +18,11 @@ from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY, MemorySource
 from forebay.executors.backfill_cost import BackfillCost, Pace, backfill_cost, pace_of
-from forebay.executors.job.job_id import range_job_id
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.stages.plan import record_window
 from forebay.executors.stages.target import LineTarget
+from forebay.home.job_id import range_job_id
 
 ROWS = {"a": 2, "b": 1}
 

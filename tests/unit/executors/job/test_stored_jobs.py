@@ -11,7 +11,6 @@ from sqlalchemy import delete
 from support.jobs import folder_of, report_job, request, store_job
 
 from forebay.errors import ConfigError, UsageError
-from forebay.executors.job.job_id import range_job_id, window_job_id
 from forebay.executors.job.request import State
 from forebay.executors.job.stored_jobs import (
     StoredJob,
@@ -26,6 +25,7 @@ from forebay.executors.job.submit import submit
 from forebay.home.database.identity import MARKER_NAME, Marker
 from forebay.home.database.open import database_of
 from forebay.home.database.tables import job_windows, jobs
+from forebay.home.job_id import range_job_id, window_job_id
 from forebay.home.paths import Home
 from forebay.system.files.locks import locked
 
