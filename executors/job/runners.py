@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.metadata import version
@@ -97,8 +98,10 @@ class RunnerPlace:
 
     def __init__(self, home: Home, pipeline: str, line: str) -> None:
         self.folder = home.runner(pipeline, line)
-        # Not the id of a job: nobody who looks for a job's processes finds a runner's.
-        self.name = f"{_KIND}:{pipeline}.{line}"
+        # No other runner of this host has it, whatever its home. It is not the id of a job: nobody
+        # who looks for a job's processes finds a runner's.
+        here = zlib.crc32(str(self.folder.absolute()).encode())
+        self.name = f"{_KIND}:{pipeline}.{line}:{here:08x}"
         self._home = home
 
     def ask(self, call: Call, lock: int | None = None) -> Answer | None:
@@ -145,9 +148,9 @@ def runners_of(home: Home) -> dict[str, RunnerPlace]:
 
 def runner_named(home: Home, name: str) -> RunnerPlace | None:
     """The place of the runner whose processes carry this name; None for a job's id."""
-    kind, _, place = name.partition(":")
-    pipeline, _, line = place.rpartition(".")
-    return RunnerPlace(home, pipeline, line) if kind == _KIND and line else None
+    kind, _, rest = name.partition(":")
+    pipeline, _, line = rest.partition(":")[0].partition(".")
+    return RunnerPlace(home, pipeline, line) if kind == _KIND else None
 
 
 class HandedOn:

@@ -204,6 +204,11 @@ class LocalPlane:
             self._children.end_orphans()
         self._groups.remove()
 
+    def reap(self) -> None:
+        """Reap adopted processes that ended, as a supervisor that stays has to."""
+        if self._adopts_orphans:
+            self._children.reap_orphans()
+
     def running(self) -> list[LocalExecution]:
         """Executions whose end nobody has seen yet."""
         return [one for one in self._started if one.process.returncode is None]

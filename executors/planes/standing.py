@@ -130,6 +130,7 @@ class StandingPlane:
             wait_or_kill(left.process, deadline, left.launch.name)
         for name in [name for name, each in self._jobs.items() if not each.is_over]:
             self._jobs.pop(name).calls.close()
+        self._local.reap()
 
     def close(self, grace_seconds: float) -> None:
         """End everything."""

@@ -28,7 +28,8 @@ class Role:
     the success of the job; all others serve until they are stopped. trains_line: it gets
     `--lease-epoch N`, against which every change of the model line is checked. reads_payloads: a
     signal that ends it may be the fault of what it reads. body: `module:function` of what a thread
-    runs in its place (see `forebay.executors.role.Given`); without, it runs in processes only.
+    runs in its place, and what its module gives to `forebay.executors.role.run_role`, so that its
+    process can stay for the next job; without, it runs in processes of one job only.
     """
 
     name: str

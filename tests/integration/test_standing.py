@@ -16,6 +16,7 @@ from support import same_bytes
 from support.jobs_here import jobs_in_this_process
 from support.kill_cases import expected_of
 from support.projects import Project, ads_pipeline, ads_project
+from support.standing import processes, runner_of, trained
 from support.strangers import until
 
 from forebay.executors.job.runners import Call, RunnerPlace, end_runner, runners_of
@@ -23,8 +24,6 @@ from forebay.executors.job.stored_jobs import newest_jobs
 from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
-from forebay.system.processes.identity import environment_variable
-from forebay.system.processes.parent import JOB_ID_NAME
 
 _OF_TIME = {"files", "started_at", "finished_at"}
 ROLES = ("driver", "data", "trainer")
@@ -48,26 +47,6 @@ def made(tmp_path: Path) -> Iterator[Callable[..., Project]]:
     assert until(lambda: not any(processes(each) for each in projects), 20), "something is left"
 
 
-def place_of(project: Project) -> RunnerPlace:
-    return RunnerPlace(Home(project.home), "ads", "main")
-
-
-def processes(project: Project) -> dict[str, int]:
-    """The processes of the line's runner by what they run: pids."""
-    found = {}
-    for each in psutil.process_iter():
-        with suppress(psutil.Error):
-            if environment_variable(each.pid, JOB_ID_NAME) != place_of(project).name:
-                continue
-            if environment_variable(each.pid, "FOREBAY_HOME") != str(project.home):
-                continue
-            command = " ".join(each.cmdline())
-            for module in ("supervisor", "driver", "data_executor", "trainer"):
-                if f"forebay.executors.{module} " in command:
-                    found[module] = each.pid
-    return found
-
-
 def links(project: Project) -> list[dict[str, Any]]:
     chain = ModelChain(Home(project.home), "ads")
     return [link.model_dump(mode="json", exclude=_OF_TIME) for link in chain.links()]
@@ -86,12 +65,6 @@ def is_training(project: Project, number: int) -> bool:
     """Whether a job of this day has begun, and its processes are there."""
     job = newest(project)
     return day(number)[0] in job.job_id and bool(job.progress) and len(processes(project)) == 4
-
-
-def trained(project: Project) -> dict[str, dict[str, int]]:
-    """What the model says that it has seen."""
-    seen = ModelChain(Home(project.home), "ads").links()[-1].seen
-    return {name: each.model_dump() for name, each in seen.items()}
 
 
 def test_windows_run_in_the_same_processes_and_leave_what_new_ones_leave(
@@ -129,7 +102,7 @@ def test_models_of_two_labels_are_equal_to_the_bit(tmp_path: Path) -> None:
         pids.append(processes(standing))
         with jobs_in_this_process():
             fresh.run(*each)
-    end_runner(place_of(standing))
+    end_runner(runner_of(standing))
     assert pids == [pids[0]] * len(asked)
     assert same_bytes.models(standing) == same_bytes.models(fresh)
     scores = [repr(same_bytes.scores(each, ("", "sale"))) for each in (standing, fresh)]
