@@ -46,12 +46,14 @@ EMPTY_DAG = """
 from datetime import datetime
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
+from forebay.operators.timetable import WindowTimetable
 
 def nothing():
     pass
 
+first, last = (datetime.fromisoformat(text) for text in {span!r})
 with DAG(
-    {name!r}, schedule={schedule!r}, start_date=datetime(2026, 3, 1), catchup=False,
+    {name!r}, schedule=WindowTimetable({size!r}, "UTC", first, last), catchup=False,
     max_active_runs={active},
 ):
     def task(name):
@@ -295,10 +297,10 @@ class Airflow:
         self._await_dags(api, in_all)
 
     def _add_empty(self, windows: Windows) -> None:
-        name = windows.name(EMPTY)
-        schedule = {"day": "@daily", "hour": "@hourly"}[windows.size]
-        active = ScheduleSpec().active_runs_max
-        text = EMPTY_DAG.format(name=name, schedule=schedule, active=active, sources=SOURCES)
+        name, active = windows.name(EMPTY), ScheduleSpec().active_runs_max
+        span = (criteo.DAY.isoformat(), windows.last.isoformat())
+        size = f"1{windows.size[0]}"
+        text = EMPTY_DAG.format(name=name, span=span, size=size, active=active, sources=SOURCES)
         (self.embedded.layout.dags / f"{name}.py").write_text(text)
 
     def _parse_facts(self, api: AirflowApi) -> dict[str, float]:
