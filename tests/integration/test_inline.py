@@ -92,7 +92,7 @@ def test_a_late_trainer_ends_before_the_next_one_may_begin(
         return learn(learner, minibatch)
 
     monkeypatch.setattr(CountingLearner, "learn", late)
-    monkeypatch.setattr(Supervisor.__init__, "__defaults__", (0.1, None))
+    monkeypatch.setattr(Supervisor.__init__, "__defaults__", (0.1, None, None))
     project = project_of(tmp_path, "inline")
     home = Home(project.home)
     held: list[bool] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -38,6 +39,7 @@ def in_child(work: Callable[[], object]) -> multiprocessing.process.BaseProcess:
     """Children are forked from a process without threads and open databases."""
 
     def run() -> None:
+        gc.freeze()  # garbage of gRPC that earlier tests left must not be collected in a child
         work()
         os._exit(0)
 

@@ -113,6 +113,8 @@ pipeline:
     accept: [incomplete_labels, no_positives]
   job:
     plane: local
+    process: standing
+    standing: {idle: 5m, memory: 4GiB}
     roles:
       data:
         count: 2

@@ -88,7 +88,7 @@ def runners(
     ] = False,
     output: Form = OutputFormat.TEXT,
 ) -> None:
-    """List lines of this host whose processes stay for their next window."""
+    """List lines whose processes stay, on this host."""
     from forebay.executors.job.runners import Call, end_runner, runners_of
     from forebay.home.database.format import open_home
 

@@ -10,6 +10,7 @@ twice.
 
 from __future__ import annotations
 
+import io
 import os
 import selectors
 import signal
@@ -21,7 +22,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
 
 from forebay.system.files.private_socket import connected, listening
 from forebay.system.message import Message
@@ -200,8 +200,10 @@ class _Server:
             os.setsid()
             for number, stream in enumerate(streams, start=1):
                 os.dup2(stream, number)
-            # Those of the server know whether its own files can be sought.
-            sys.stdout, sys.stderr = (_opened(number) for number in (1, 2))
+            # Those of the server know whether its own files can be sought. A program may wrap these:
+            # nobody else keeps them, and so the descriptors, open.
+            opened = _opened(1), _opened(2)
+            sys.stdout, sys.stderr = opened
             os.chdir(call.folder)
             for descriptor in [*streams, *self._running]:
                 os.close(descriptor)
@@ -221,5 +223,5 @@ class _Server:
             os._exit(code)
 
 
-def _opened(descriptor: int) -> TextIO:
+def _opened(descriptor: int) -> io.TextIOWrapper:
     return os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace", closefd=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -115,3 +116,13 @@ def test_output_is_bounded(tmp_path: Path, home: Home, monkeypatch: pytest.Monke
 def test_the_error_is_what_was_said_last() -> None:
     assert error_text(["a", "error: b", "error: c", "d"]) == "c\nd"
     assert (error_text(["a", "b"]), error_text([])) == ("a\nb", "")
+
+
+def test_a_real_stage_says_what_is_wrong_however_its_streams_are_buffered(
+    tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wraps its standard streams once more: the first ones must stay open."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    words = ("ads", "2026-03-01", "--config", str(tmp_path / "none"), "--line", "main")
+    with pytest.raises(ConfigError, match="none"):
+        run(StageCommand(sys.executable, "timer", words), home)

@@ -11,6 +11,7 @@ from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.executors.trainer.window.parts import LoadedModel
+from forebay.mixture.counting import CountingLearner
 
 
 class Loads:
@@ -25,7 +26,7 @@ class Loads:
 
 
 def loaded_model(chain: ModelChain, loads: Loads, fingerprint: str = "same") -> LoadedModel:
-    learner: Any = object()
+    learner: Any = CountingLearner(1)
     archive: Any = loads
     return LoadedModel(learner, chain, archive, fingerprint, 2)
 
