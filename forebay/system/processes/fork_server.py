@@ -200,8 +200,8 @@ class _Server:
             os.setsid()
             for number, stream in enumerate(streams, start=1):
                 os.dup2(stream, number)
-            # Those of the server know whether its own files can be sought. A program may wrap these:
-            # nobody else keeps them, and so the descriptors, open.
+            # Those of the server know whether its own files can be sought. Kept here, these stay
+            # open when the program wraps them.
             opened = _opened(1), _opened(2)
             sys.stdout, sys.stderr = opened
             os.chdir(call.folder)
