@@ -6,15 +6,21 @@ listens; see `forebay.operators.stage_process`.
 
 from __future__ import annotations
 
+import shutil
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 from forebay.cli import main as run_command
+from forebay.system.files.locks import is_held
+from forebay.system.files.private_socket import lock_of
 from forebay.system.processes.fork_server import serve
 
 IDLE_SECONDS = 300.0
+_LEFT_SECONDS = 86_400.0
 _IMPORTED = (
     "forebay.commands.windows.stage",
     "forebay.executors.stages.evaluate",
@@ -42,7 +48,18 @@ def main() -> None:
     start_arrow()
     for name in _IMPORTED:
         import_module(name)
-    serve(Path(sys.argv[1]), run, IDLE_SECONDS)
+    folder = Path(sys.argv[1])
+    _remove_left(folder)
+    serve(folder, run, IDLE_SECONDS)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove folders beside this one whose processes were killed a day ago or earlier."""
+    for other in folder.parent.iterdir():
+        with suppress(FileNotFoundError):  # another one removes it at this moment
+            is_old = time.time() - other.stat().st_mtime > _LEFT_SECONDS
+            if is_old and not is_held(lock_of(other).path):
+                shutil.rmtree(other)
 
 
 if __name__ == "__main__":

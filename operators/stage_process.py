@@ -190,7 +190,8 @@ def _started(command: StageCommand, home: Home, stdout: int, stderr: int) -> For
         try:
             return ForkedProcess.start(folder, command.words, stdout, stderr)
         except OSError as error:
-            server = server or _server(command.python, folder, given)
+            if server is None or server.poll() == 0:  # it met one that was about to end
+                server = _server(command.python, folder, given)
             if time.monotonic() > deadline or server.poll() not in {None, 0}:
                 said = LogTail(folder / _LOG_NAME).last(_ERROR_LINES_KEPT)
                 raise InfrastructureError(
@@ -203,7 +204,7 @@ def _server(python: str, folder: Path, given: dict[str, str]) -> subprocess.Pope
     """Of two that are started at once, one ends."""
     folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     try:
-        with (folder / _LOG_NAME).open("wb") as log:
+        with (folder / _LOG_NAME).open("ab") as log:
             server = subprocess.Popen(
                 [python, "-P", "-m", "forebay.stages", str(folder)],
                 stdin=subprocess.DEVNULL,

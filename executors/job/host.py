@@ -19,7 +19,7 @@ from forebay.config.specs.jobs import INLINE, STANDING
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Measure, Progress
 from forebay.executors.job.request import JobRequest
-from forebay.executors.job.runners import RunnerPlace, hand_on, job_environment
+from forebay.executors.job.runners import RunnerPlace, hand_on, job_environment, warm_memory
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.runtime import processes_of_job
 from forebay.system.files.locks import FileLock
@@ -145,6 +145,8 @@ class LocalJob:
     lock: FileLock
 
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
+        if request.pipeline_spec().job.process == STANDING:
+            warm_memory()  # refused here, before a job is stored for a runner that could not start
         self.folder.prepare(request, continues=continues)
 
     def start(self, request: JobRequest, command: Sequence[str]) -> Started:

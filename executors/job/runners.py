@@ -21,8 +21,9 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from forebay.config.role_environment import declared_variables
+from forebay.config.specs.base import parse_memory
 from forebay.config.yaml.environment import names_of
-from forebay.errors import InfrastructureError
+from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.job.request import JobRequest
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
@@ -38,8 +39,10 @@ _BUSY_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 # How long a runner that was told to end may keep its place.
 _LEAVE_SECONDS = 1.0
-_MESSAGE_BYTES = 1 << 20
+MESSAGE_BYTES = 1 << 20
 _KIND = "runner"
+# The most memory of all runners of a home on this host; above it those end that wait longest.
+WARM_MEMORY_NAME = "FOREBAY_WARM_MEMORY"
 # They differ between processes that otherwise start the same job.
 _OF_PROCESS = frozenset({JOB_ID_NAME, PARENT_PID_NAME, ENVIRONMENT_NAME, "TERM", "NO_COLOR"})
 
@@ -56,7 +59,7 @@ class Call(Message):
 
 
 class Answer(Message):
-    """says: hand the lock over; I run a job; I was started for something else; I end.
+    """says: I run no job, so hand the lock over; I run one; I was started for others; I end.
 
     job: the id of the one that it runs.
     """
@@ -93,6 +96,19 @@ def needs_of(request: JobRequest, command: Sequence[str]) -> dict[str, str]:
     }
 
 
+def warm_memory() -> int | None:
+    """What FOREBAY_WARM_MEMORY says, in bytes; None where it is not set.
+
+    Raises:
+        ConfigError: when it is no amount of memory.
+    """
+    given = os.environ.get(WARM_MEMORY_NAME)
+    try:
+        return parse_memory(given) if given else None
+    except ValueError as error:
+        raise ConfigError(f"{WARM_MEMORY_NAME}: {error}") from error
+
+
 class RunnerPlace:
     """Where the runner of one line listens, if there is one."""
 
@@ -112,7 +128,7 @@ class RunnerPlace:
         try:
             with closing(connected(self.folder, ANSWER_SECONDS)) as there:
                 there.send(call.model_dump_json().encode())
-                answer = Answer.model_validate_json(there.recv(_MESSAGE_BYTES))
+                answer = Answer.model_validate_json(there.recv(MESSAGE_BYTES))
                 if answer.says == "yes" and lock is not None:
                     socket.send_fds(there, [b"lock"], [lock])
                 return answer
@@ -131,7 +147,7 @@ def received(there: socket.socket, answer: Answer) -> int | None:
     """Answer a call to run a job; the descriptor of its lock, None if it does not come."""
     try:
         there.send(answer.model_dump_json().encode())
-        _, descriptors, _, _ = socket.recv_fds(there, _MESSAGE_BYTES, 1)
+        _, descriptors, _, _ = socket.recv_fds(there, MESSAGE_BYTES, 1)
     except OSError:
         return None
     return descriptors[0] if descriptors else None

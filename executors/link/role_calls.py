@@ -24,7 +24,7 @@ _MESSAGE_BYTES = 1 << 20
 
 
 class Begin(Message):
-    """A job to run. arguments: see `Role`. environment: what differs from the process's first."""
+    """A job to run. arguments: see `Role`. environment: what differs from the job before."""
 
     arguments: tuple[str, ...]
     environment: dict[str, str]
@@ -52,7 +52,7 @@ def append_output(path: Path) -> None:
 
 
 class Stop:
-    """Whether a role that is a thread of a larger process is to end."""
+    """Whether a role is to end: as a thread of a larger process, or in one that stays."""
 
     def __init__(self) -> None:
         self._event = threading.Event()

@@ -97,7 +97,9 @@ class StandingPlane:
         again = None if before is None else before.again(launch)
         if again is None:
             if before is not None:
-                self._end(before, 0.0)
+                before.calls.close()
+                before.process.process.kill()  # no effect on one that has ended
+                before.process.process.wait()
             again = self._started_new(launch)
         self._jobs[launch.name] = again
         return again
@@ -121,6 +123,10 @@ class StandingPlane:
         busy = [each for each in self._jobs.values() if each.poll() is None]
         for each in busy:
             each.calls.stop()
+        of_jobs = {id(each.process) for each in self._jobs.values()}
+        for other in self._local.running():
+            if id(other) not in of_jobs:
+                other.process.terminate()
         while busy and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             busy = [each for each in busy if each.poll() is None]
@@ -144,9 +150,3 @@ class StandingPlane:
         """Of its processes now."""
         found = [each.usage() for each in self._local.running()]
         return sum(each.memory_bytes or 0 for each in found if each is not None)
-
-    def _end(self, job: StandingExecution, grace_seconds: float) -> None:
-        job.calls.close()
-        if job.process.poll() is None:
-            job.process.process.terminate()
-            wait_or_kill(job.process.process, time.monotonic() + grace_seconds, "a process")

@@ -18,13 +18,14 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from forebay.config.specs.base import parse_memory
 from forebay.config.specs.jobs import STANDING, StandingSpec
-from forebay.errors import ConfigError, ForebayError
+from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.host import SUPERVISOR_COMMAND
 from forebay.executors.job.runners import (
     ANSWER_SECONDS,
+    MESSAGE_BYTES,
+    WARM_MEMORY_NAME,
     Answer,
     Call,
     RunnerPlace,
@@ -32,6 +33,7 @@ from forebay.executors.job.runners import (
     needs_of,
     received,
     runners_of,
+    warm_memory,
 )
 from forebay.executors.link.role_calls import append_output
 from forebay.executors.planes.standing import StandingPlane
@@ -47,8 +49,6 @@ from forebay.system.files.locks import FileLock
 from forebay.system.output.process_log import set_up_logging
 from forebay.system.processes.ends import when_told_to_end
 
-# The most memory of all runners of a home on this host; above it those end that wait longest.
-WARM_MEMORY_NAME = "FOREBAY_WARM_MEMORY"
 _LOOK_SECONDS = 1.0
 _LOG = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Desk:
                 with closing(there):
                     there.settimeout(ANSWER_SECONDS)
                     with suppress(OSError, ValidationError):
-                        call = Call.model_validate_json(there.recv(1 << 20))
+                        call = Call.model_validate_json(there.recv(MESSAGE_BYTES))
                         self._answer(there, call)
 
     def _answer(self, there: socket.socket, call: Call) -> None:
@@ -171,7 +171,8 @@ class Runner:
         while True:
             code = self._run(handed, desk)
             when_told_to_end(terminate)
-            self._bound_memory(desk)
+            if code == 0:
+                self._bound_memory(desk)
             following = self._awaited(desk) if code == 0 else desk.end()
             if following is None:
                 return code
@@ -212,19 +213,6 @@ class Runner:
             desk.end()
 
 
-def warm_memory() -> int | None:
-    """What FOREBAY_WARM_MEMORY says, in bytes; None where it is not set.
-
-    Raises:
-        ConfigError: when it is no amount of memory.
-    """
-    given = os.environ.get(WARM_MEMORY_NAME)
-    try:
-        return parse_memory(given) if given else None
-    except ValueError as error:
-        raise ConfigError(f"{WARM_MEMORY_NAME}: {error}") from error
-
-
 def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
     """End other runners, the one first that has waited longest, until all are within a budget."""
     others = [place for place in runners_of(home).values() if place.folder != own.folder]
@@ -234,9 +222,13 @@ def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
     for answer, place in sorted(idle, key=lambda one: -one[0].idle_seconds):
         if total <= budget:
             break
-        with suppress(ForebayError):
-            end_runner(place)
-        total -= answer.memory_bytes
+        try:
+            running = end_runner(place)
+        except InfrastructureError as error:
+            _LOG.warning("%s", error)
+            continue
+        if not running:  # it has not got a job meanwhile
+            total -= answer.memory_bytes
     return total <= budget
 
 
@@ -244,12 +236,19 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the job, and those after it where its line has a runner."""
     job, lock = supervisor_arguments(arguments)
     set_up_logging(SUPERVISOR)
-    with suppress(ForebayError):  # of a request that cannot be read: the supervisor reports it
+    runs = None if lock is None else _runner_of(job)
+    if runs is None or lock is None:
+        raise SystemExit(Supervisor(job, roles(), lock=lock).run())
+    runner, needs = runs
+    raise SystemExit(runner.run(Handed(job, lock), needs))
+
+
+def _runner_of(job: Path) -> tuple[Runner, dict[str, str]] | None:
+    """With what its jobs need; None where a job's processes end with it."""
+    with suppress(ForebayError):  # the request cannot be read: the supervisor reports why
         request = JobFolder(job).request("the supervisor")
-        spec = request.pipeline_spec().job
-        if spec.process == STANDING and lock is not None:
-            place = RunnerPlace(Home(Path(request.home)), request.pipeline_name, request.line)
-            runner = Runner(place, Home(Path(request.home)), spec.standing)
-            needs = needs_of(request, SUPERVISOR_COMMAND)
-            raise SystemExit(runner.run(Handed(job, lock), needs))
-    raise SystemExit(Supervisor(job, roles(), lock=lock).run())
+        spec, home = request.pipeline_spec().job, Home(Path(request.home))
+        if spec.process == STANDING:
+            place = RunnerPlace(home, request.pipeline_name, request.line)
+            return Runner(place, home, spec.standing), needs_of(request, SUPERVISOR_COMMAND)
+    return None

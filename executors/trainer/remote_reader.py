@@ -111,7 +111,7 @@ class RemoteReader:
 
         Raises:
             FencedError: when a newer trainer owns the job.
-            ForebayError: when the window's plan cannot be read, or no driver answers.
+            ForebayError: when the plan cannot be read, no driver answers, or this is closed.
         """
         self._leave()
         with self._opening:
@@ -129,6 +129,7 @@ class RemoteReader:
                 dead_rows_max=self._dead_rows_max,
             )
             with self._changed:
+                self._require_open()  # `close` may have come while the driver was asked
                 self._session = session
                 self._changed.notify_all()
         if self._beats is None:
@@ -140,13 +141,14 @@ class RemoteReader:
 
         Raises:
             DataError: when data of the window is bad.
-            InfrastructureError: when a task failed too often, or the driver is gone.
+            InfrastructureError: when a task failed too often, no driver is there, or this is closed.
             FencedError: when a newer trainer owns the job.
         """
         session = self._current()
         deadline = time.monotonic() + timeout_seconds
         with self._changed:
             while True:
+                self._require_open()
                 if session.error is not None:
                     raise session.error
                 session.check_dead_rows()
@@ -234,6 +236,10 @@ class RemoteReader:
         if session is None:
             raise InfrastructureError("no window was begun")
         return session
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InfrastructureError("the reader is closed")
 
     def _leave(self) -> None:
         with self._changed:

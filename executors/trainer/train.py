@@ -55,8 +55,10 @@ def run(given: Given) -> None:
 
     home = Home(Path(request.home))
     remove_spent_folders(home, pipeline.name, request.line)
-    is_first = ModelChain(home, pipeline.name, request.line).before(request.windows[0]) is None
-    learners = KeptLearners(given.kept, make, is_first=is_first)
+    chain = ModelChain(home, pipeline.name, request.line)
+    if given.kept and chain.before(request.windows[0]) is None:
+        given.kept.clear()  # the job begins with initial values
+    learners = KeptLearners(given.kept, make)
     trainer = WindowTrainer(given, request, layout, learners.next)
     given.stop.then(trainer.close)
     try:
@@ -72,12 +74,7 @@ class KeptLearners:
     A job loads what it needs into each: building a model takes longer than that.
     """
 
-    def __init__(
-        self, kept: dict[str, Any], make: Callable[[], Learner], *, is_first: bool
-    ) -> None:
-        """is_first: no window comes before the job's: it begins with initial values."""
-        if is_first:
-            kept.pop(_LEARNERS, None)
+    def __init__(self, kept: dict[str, Any], make: Callable[[], Learner]) -> None:
         self._made: list[Learner] = kept.setdefault(_LEARNERS, [])
         self._left: list[Learner] = list(self._made)
         self._make = make

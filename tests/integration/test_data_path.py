@@ -318,3 +318,24 @@ def _history_only(root: Path, **changes: object) -> DataPath:
     path = DataPath.of(root, pipeline, {"history": history_source(**changes)})
     path.plan("2026-03-01", "2026-03-01")
     return path
+
+
+def test_a_reader_that_is_closed_while_it_opens_a_window_waits_for_no_row(
+    path: DataPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever closes it ends what reads: it waited for the next frame for ever."""
+    window = path.windows[0]
+    path.start("driver")
+    open_window = RemoteReader._open
+    with closing(path.reader()) as reader:
+
+        def opened(self: RemoteReader, *arguments: object) -> object:
+            answer = open_window(self, *arguments)  # type: ignore[arg-type]
+            reader.close()
+            return answer
+
+        monkeypatch.setattr(RemoteReader, "_open", opened)
+        with pytest.raises(InfrastructureError, match="the reader is closed"):
+            reader.begin(window.key, window.generation, {}, 0)
+        with pytest.raises(InfrastructureError):
+            reader.next(60)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from support import same_bytes
 from support.jobs_here import jobs_in_this_process
 from support.kill_cases import expected_of
+from support.parquet_files import null_labels
 from support.projects import Project, ads_pipeline, ads_project
 from support.standing import processes, runner_of, trained
 from support.strangers import until
@@ -117,7 +117,7 @@ def test_a_process_that_dies_while_nothing_runs_is_replaced(
     project.run(*day(1))
     before = processes(project)
     os.kill(before[victim], signal.SIGKILL)
-    until(lambda: victim not in processes(project), 10)
+    assert until(lambda: victim not in processes(project), 10)
     project.run(*day(2))
     after = processes(project)
     assert len(after) == 4
@@ -130,14 +130,14 @@ def test_a_process_that_dies_while_nothing_runs_is_replaced(
 def test_a_process_that_dies_in_the_second_window_loses_and_repeats_nothing(
     made: Callable[..., Project], victim: str
 ) -> None:
-    project = made(rows=6_000, checkpoint={"every_steps": 2})
-    project.pipeline["train"]["minibatch_rows"] = 50
+    project = made(rows=20_000, checkpoint={"every_steps": 20})
+    project.pipeline["train"]["minibatch_rows"] = 20
     project.write_pipeline()
     project.run(*day(1))
     running = project.start("run", "ads", "--from", day(2)[0], "--to", day(2)[1])
-    assert until(lambda: newest(project).status.state == "running", 30)
-    with suppress(ProcessLookupError, KeyError):
-        os.kill(processes(project)[victim], signal.SIGKILL)
+    assert until(lambda: is_training(project, 2), 60)
+    os.kill(processes(project)[victim], signal.SIGKILL)
+    assert newest(project).status.state != "succeeded", "it was killed too late to show anything"
     told, _ = running.communicate(timeout=90)
     assert running.returncode == 0, told
     project.run(*day(3))
@@ -178,8 +178,7 @@ def test_a_runner_ends_when_what_it_was_started_for_changes(
     else:
         project.environment["AWS_SECRET_ACCESS_KEY"] = "other than before"
     project.run(*day(2))
-    until(lambda: not set(before.values()) & set(processes(project).values()), 10)
-    assert not set(before.values()) & set(processes(project).values())
+    assert until(lambda: not set(before.values()) & set(processes(project).values()), 10)
     log = "".join(each.read_text() for each in project.home.glob("jobs/*/logs/supervisor.log"))
     name = "its declarations" if change == "declaration" else "$AWS_SECRET_ACCESS_KEY"
     assert f"ending: {name} changed since this runner started" in log
@@ -247,11 +246,11 @@ def test_a_runner_that_is_stopped_keeps_nobody_waiting(made: Callable[..., Proje
 def test_a_failed_window_ends_the_runner(made: Callable[..., Project]) -> None:
     project = made()
     project.run(*day(1))
-    for each in project.files.rglob("*.parquet"):
-        if "2026-03-01" in str(each):  # read by the window after it
-            each.write_bytes(b"PAR1 not parquet any more PAR1")
+    null_labels(next(project.files.glob("date=2026-03-01/*.parquet")), 10)  # refused by the job
     failed = project.forebay("run", "ads", "--from", day(2)[0], "--to", day(2)[1], check=False)
     assert failed.returncode != 0
+    assert newest(project).status.state == "failed"
+    assert until(lambda: not processes(project), 20)
 
 
 def test_many_windows_leave_memory_and_descriptors_as_they_were(
@@ -277,3 +276,14 @@ def test_many_windows_leave_memory_and_descriptors_as_they_were(
         assert descriptors <= before[name][1] + 4, (name, before, after)
         assert threads <= before[name][2] + 1, (name, before, after)
         assert memory <= before[name][0] + 12, (name, before, after)
+
+
+def test_a_budget_that_is_none_is_refused_before_anything_is_submitted(
+    made: Callable[..., Project],
+) -> None:
+    project = made()
+    project.environment["FOREBAY_WARM_MEMORY"] = "much"
+    failed = project.forebay("run", "ads", "--from", day(1)[0], "--to", day(1)[1], check=False)
+    assert failed.returncode == 1
+    assert "FOREBAY_WARM_MEMORY: memory is a number and a unit" in failed.stderr
+    assert newest_jobs(Home(project.home), "ads", None, 1) == ([], 0)

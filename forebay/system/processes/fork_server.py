@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import os
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -114,13 +115,15 @@ class ForkedProcess:
 
 
 def serve(folder: Path, run: Program, idle_seconds: float) -> None:
-    """Answer calls until none came for so long, or the folder is gone.
+    """Answer calls until none came for so long, or the folder is gone; then remove it.
 
     Returns at once where another server listens there.
     """
     with listening(folder, 0.0) as here:
-        if here is not None:
-            _Server(folder, here, run).serve(idle_seconds)
+        if here is None:
+            return
+        _Server(folder, here, run).serve(idle_seconds)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Server:
@@ -186,10 +189,10 @@ class _Server:
         there.close()
 
     def _left(self, there: socket.socket) -> None:
-        """The caller is gone: nobody waits for the process."""
-        self._selector.unregister(there)
+        """The caller is gone: nobody waits for the process, unless it ended at the same moment."""
         for pid, caller in self._running.values():
             if caller is there:
+                self._selector.unregister(there)
                 end_group(pid, kill=True)
 
     def _be_child(self, there: socket.socket, call: Call, streams: Sequence[int]) -> None:

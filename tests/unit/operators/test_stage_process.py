@@ -20,6 +20,7 @@ from forebay.executors.stages.results import TimerResult
 from forebay.home.paths import Home
 from forebay.operators import stage_process
 from forebay.operators.stage_process import StageCommand, StageProcess, error_text
+from forebay.system.files.private_socket import lock_of
 
 OPEN = {"state": "open", "window": "2026-03-01", "reason": "it is over"}
 
@@ -126,3 +127,21 @@ def test_a_real_stage_says_what_is_wrong_however_its_streams_are_buffered(
     words = ("ads", "2026-03-01", "--config", str(tmp_path / "none"), "--line", "main")
     with pytest.raises(ConfigError, match="none"):
         run(StageCommand(sys.executable, "timer", words), home)
+
+
+def test_folders_of_servers_that_were_killed_long_ago_go_and_no_others(
+    tmp_path: Path, home: Home
+) -> None:
+    names = ("old", "new", "held")
+    for name in names:
+        (home.stages / name).mkdir(parents=True)
+        (home.stages / name / "lock").touch()
+    for name in ("old", "held"):
+        os.utime(home.stages / name, (0, 0))
+    lock = lock_of(home.stages / "held")
+    assert lock.acquire(1)
+    words = ("ads", "2026-03-01", "--config", str(tmp_path / "none"), "--line", "main")
+    with pytest.raises(ConfigError):
+        run(StageCommand(sys.executable, "timer", words), home)
+    lock.release()
+    assert {name for name in names if (home.stages / name).exists()} == {"new", "held"}

@@ -145,6 +145,17 @@ def test_it_ends_when_its_caller_is_gone(folder: Path) -> None:
     assert called(folder, "exit", "5")[0] == 5
 
 
+def test_callers_that_leave_as_their_processes_end_do_not_end_the_server(folder: Path) -> None:
+    for number in range(300):
+        process, out, errors = begun(folder, "exit", "0")
+        if number % 2:
+            process.wait(20)
+        process.close()
+        os.close(out)
+        os.close(errors)
+    assert called(folder, "exit", "5")[0] == 5
+
+
 def test_it_ends_with_the_server_and_the_caller_is_told(
     serve: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
@@ -171,7 +182,7 @@ def test_there_is_one_in_a_folder_until_it_is_idle_or_the_folder_is_gone(
     assert called(folder, "exit", "5")[0] == 5
     idle = serve(tmp_path / "idle", 0.1)
     assert idle.wait(20) == 0
-    assert not (tmp_path / "idle" / "socket").exists()
+    assert not (tmp_path / "idle").exists()
     removed = serve(tmp_path / "removed")
     eventually(lambda: listens(tmp_path / "removed"), 20)
     shutil.rmtree(tmp_path / "removed")
