@@ -141,7 +141,7 @@ class RemoteReader:
 
         Raises:
             DataError: when data of the window is bad.
-            InfrastructureError: when a task failed too often, no driver is there, or this is closed.
+            InfrastructureError: when a task failed too often, no driver is left, or it is closed.
             FencedError: when a newer trainer owns the job.
         """
         session = self._current()
