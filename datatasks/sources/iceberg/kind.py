@@ -38,6 +38,7 @@ class IcebergKind(SourceKind):
         @field_validator("table")
         @classmethod
         def _named(cls, value: str) -> str:
-            if not all(part.strip() for part in value.split(".")):
+            parts = value.split(".")
+            if len(parts) < 2 or not all(part.strip() for part in parts):
                 raise ValueError(f"{shown(value)} names no table: write one like shop.clicks")
             return value

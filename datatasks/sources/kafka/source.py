@@ -38,7 +38,7 @@ from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicV
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
-from forebay.system.instants import shown_instant, to_us
+from forebay.system.instants import MICROSECOND, shown_instant, to_us
 
 _LOOK_BYTES = 64 << 10
 _LOOK_SECONDS = 5.0
@@ -140,7 +140,8 @@ class KafkaSource(KafkaKind, Source, Describes, Commits):
 
     def _time_findings(self, sample: list[tuple[bytes, int]]) -> Iterator[Finding]:
         now_us, times = to_us(datetime.now(UTC)), microseconds([stamp for _, stamp in sample])
-        if are_far(times, now_us, self.options.timestamp_jump_max).all():
+        ahead = self.options.timestamp_jump_max
+        if are_far(times, now_us, ahead).all() or times[-1] > now_us + ahead // MICROSECOND:
             message = f"topic {self.options.topic}: {stamp_words(times, now_us)}"
             yield Finding(("options", "topic"), "row-times", message)
 

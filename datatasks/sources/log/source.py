@@ -47,7 +47,7 @@ from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
-from forebay.system.instants import shown_instant, to_us
+from forebay.system.instants import MICROSECOND, shown_instant, to_us
 
 _MS_US = 1000
 _OFFSET_LAST = "09000000000000000000"
@@ -124,12 +124,22 @@ class LogSource(LogKind, MarkerSource, Describes):
             schema = self._schema(path)
         except READ_ERRORS as error:
             return [Finding(("options", "path"), "unreadable", f"segment {path}: {error}")]
-        found = list(column_findings(schema, self.spec.columns, path, stored_problem))
-        now_us, newest = to_us(datetime.now(UTC)), np.sort(segments.commit_us)[-1:]
-        if are_far(segments.commit_us, now_us, self.options.timestamp_jump_max).all():
-            message = f"log {self.options.path}: {stamp_words(newest, now_us)}"
-            found.append(Finding(("options", "path"), "row-times", message))
-        return found
+        found = column_findings(schema, self.spec.columns, path, stored_problem)
+        return [*found, *self._time_findings(segments)]
+
+    def _time_findings(self, segments: _Segments) -> Iterator[Finding]:
+        """Rows that no window has now: nothing but far times, or a partition that ends ahead."""
+        ahead, now_us = self.options.timestamp_jump_max, to_us(datetime.now(UTC))
+        places = {"": np.sort(segments.commit_us)}
+        if not are_far(places[""], now_us, ahead).all():
+            last = {f" partition {each.name}:": each.commit_us for each in _by_partition(segments)}
+            is_ahead = {
+                name: times[-1] > now_us + ahead // MICROSECOND for name, times in last.items()
+            }
+            places = {name: times for name, times in last.items() if is_ahead[name]}
+        for place, times in places.items():
+            message = f"log {self.options.path}:{place} {stamp_words(times, now_us)}"
+            yield Finding(("options", "path"), "row-times", message)
 
     def marked(self, spans: Sequence[Interval], marker: str) -> list[Readiness]:
         segments = self._segments()

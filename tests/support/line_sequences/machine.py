@@ -470,10 +470,12 @@ class Life:
             {name: part.use for name, part in self.judge.plans[each].items()} == uses
             for each in newest.items()
         )
-        return by_same_uses and all(
-            self.declared.has(window, self.judge.span(line, window, generation))
-            for window, generation in newest.items()
-            if "_" not in window
+        warm = self.declared.values["pipeline"]["train"].get("warm_start")
+        return by_same_uses and all(  # a window has one time in all lines; a line's own warm start
+            self.declared.has(window, self.judge.span(each, window, generation))
+            for each, facts in self.facts["lines"].items()
+            for window, generation in facts["newest"].items()
+            if "_" not in window or (warm and each != line)
         )
 
     def _a_line(self, random: Random) -> str:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 from support.iceberg_tables import CATALOG, TABLE, append
 
 from forebay.datatasks.sources.iceberg import table as iceberg_table
+from forebay.datatasks.sources.iceberg.kind import IcebergKind
 from forebay.datatasks.sources.iceberg.table import IcebergTable, NoTableError, resolved
 from forebay.errors import InfrastructureError
 
@@ -68,3 +70,10 @@ def test_it_is_an_error_in_time(
     table = IcebergTable({"uri": address, **how}, "shop.history", tmp_path)
     with pytest.raises(InfrastructureError, match="timed out"):
         table.load()
+
+
+@pytest.mark.parametrize("name", ["/nowhere", "clicks", "shop.", ".clicks"])
+def test_a_name_of_no_table_is_refused_where_it_is_declared(name: str) -> None:
+    """A table without a namespace was pyiceberg's error, at the first look."""
+    with pytest.raises(ValidationError, match="names no table: write one like shop.clicks"):
+        IcebergKind.Options(catalog={"type": "sql"}, table=name)

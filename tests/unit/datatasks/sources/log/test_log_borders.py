@@ -370,6 +370,14 @@ def test_a_log_of_years_to_come_is_not_waited_for(planner: Planner) -> None:
     assert planner.ids(0, starts=START) == [[1]], "those come with what follows them"
 
 
+def test_a_partition_that_ends_in_years_to_come_is_one_finding(planner: Planner) -> None:
+    planner.send(START)
+    planner.send(START, datetime(5138, 11, 16, tzinfo=UTC), partition=1)
+    with closing(planner.opened()) as source:
+        (found,) = source.findings()
+    assert "partition 1: its rows' own times are wrong (the newest: 5138-11-16" in found.message
+
+
 def test_a_log_of_wrong_times_is_one_finding(planner: Planner) -> None:
     planner.send(datetime(1970, 1, 21, tzinfo=UTC), datetime(1970, 1, 22, tzinfo=UTC))
     with closing(planner.opened()) as source:
