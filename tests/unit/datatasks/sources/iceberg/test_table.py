@@ -75,5 +75,5 @@ def test_it_is_an_error_in_time(
 @pytest.mark.parametrize("name", ["/nowhere", "clicks", "shop.", ".clicks"])
 def test_a_name_of_no_table_is_refused_where_it_is_declared(name: str) -> None:
     """A table without a namespace was pyiceberg's error, at the first look."""
-    with pytest.raises(ValidationError, match="names no table: write one like shop.clicks"):
+    with pytest.raises(ValidationError, match=r"names no table: write one like shop\.clicks"):
         IcebergKind.Options(catalog={"type": "sql"}, table=name)
