@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction, Timetable
 from pendulum import DateTime, instance
 
 from forebay.config.specs.windows import Window, WindowGrid, WindowSize
+
+if TYPE_CHECKING:
+    from airflow.utils.types import DagRunType
 
 
 class WindowTimetable(Timetable):
@@ -66,6 +69,22 @@ class WindowTimetable(Timetable):
             return _interval(self.grid.at(run_after))
         except OverflowError as error:  # Airflow answers 400 to a ValueError
             raise ValueError(f"no window ends after {run_after}, as calendars end there") from error
+
+    def generate_run_id(
+        self,
+        *,
+        run_type: DagRunType,
+        run_after: DateTime,
+        data_interval: DataInterval | None,
+        **extra: Any,
+    ) -> str:
+        """Names the window: Airflow's own names only the time after it, a day later."""
+        if data_interval is None:
+            return super().generate_run_id(
+                run_type=run_type, run_after=run_after, data_interval=None, **extra
+            )
+        suffix = f"{self.grid.at(data_interval.start).key}_{run_after.isoformat()}"
+        return run_type.generate_run_id(suffix=suffix)
 
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction

@@ -14,11 +14,15 @@ import signal
 import socket
 import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 from forebay.system.processes.parent import die_with_parent
 
 KEEPER_PID_NAME = "FOREBAY_KEEPER_PID"
+SCHEDULER = "scheduler"
+# What each task imports: tasks are forked from what the scheduler forks, ten for each window.
+IMPORTED_BY_TASKS = "forebay.dags.factory"
 _KEEPER_ENDED = 4
 _NOT_STARTED = 3  # as uvicorn itself does
 # Longer than a start of the API server while other programs are busy too.
@@ -48,6 +52,8 @@ def main(arguments: list[str] | None = None) -> None:
         if asked.listening is not None:  # the API server
             collect_garbage_later()
             accept_on(socket.socket(fileno=asked.listening))
+        if asked.command[0] == SCHEDULER:
+            import_module(IMPORTED_BY_TASKS)
         sys.argv = ["airflow", *asked.command]
         runpy.run_module("airflow", run_name="__main__", alter_sys=True)
     else:

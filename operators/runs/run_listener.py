@@ -1,4 +1,4 @@
-"""A failed run leaves no job behind, and the windows after it are notified.
+"""A run's note names its window; a failed run leaves no job behind, and later windows are told.
 
 At times no task is following a job, and tasks waiting for a run rarely check.
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from airflow.listeners import hookimpl
 
 from forebay.errors import ForebayError
+from forebay.operators.timetable import WindowTimetable
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
@@ -26,6 +27,18 @@ _ANSWER_SECONDS = 5.0
 _THREAD_NAME = "forebay-failed"
 _SUPERVISOR_SECONDS = 4.0
 _LOG = logging.getLogger(__name__)
+
+
+@hookimpl
+def on_dag_run_running(dag_run: DagRun) -> None:
+    """Name the run's window in its note: Airflow shows a run by the time after it, a day later.
+
+    What a person has written stays.
+    """
+    timetable = getattr(dag_run.dag, "timetable", None)
+    begin = dag_run.data_interval_start
+    if isinstance(timetable, WindowTimetable) and begin is not None and not dag_run.note:
+        dag_run.note = f"window {timetable.grid.at(begin).key}"
 
 
 @hookimpl

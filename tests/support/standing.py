@@ -14,13 +14,13 @@ from forebay.system.processes.parent import JOB_ID_NAME
 from support.projects import Project
 
 
-def runner_of(project: Project) -> RunnerPlace:
-    return RunnerPlace(Home(project.home), "ads", "main")
+def runner_of(project: Project, pipeline: str = "ads") -> RunnerPlace:
+    return RunnerPlace(Home(project.home), pipeline, "main")
 
 
-def processes(project: Project) -> dict[str, int]:
+def processes(project: Project, pipeline: str = "ads") -> dict[str, int]:
     """The processes of the line's runner by what they run: pids."""
-    found, name = {}, runner_of(project).name
+    found, name = {}, runner_of(project, pipeline).name
     for each in psutil.process_iter():
         with suppress(psutil.Error):
             if environment_variable(each.pid, JOB_ID_NAME) == name:
