@@ -19,7 +19,7 @@ from forebay.operators.stages.job_operator import JobOperator
 from forebay.operators.turn.wait import TurnWait
 from forebay.system.message import Message
 
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.1
 
 
 class _Carried(Message):

@@ -19,7 +19,7 @@ from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver
-from forebay.operators.turn.wait import CHANGED, TurnWait
+from forebay.operators.turn.wait import CHANGED, SOON_SECONDS, TurnWait
 from forebay.system.message import Message
 
 # A turn comes when another window has been trained: no slot is held that long.
@@ -82,9 +82,11 @@ class JobOperator(StageOperator):
             if turn.reason != said and answer is None:  # an answer has already been logged
                 self.log.info("%s", turn.reason)
             said = turn.reason
+            if time.monotonic() >= until and _news(previous) != _news(first):
+                # The run before ends within seconds, and no change would wake a deferred task.
+                wait, first = wait.woken({"state": CHANGED}), previous
+                until += min(self.grace_seconds, SOON_SECONDS)
             if time.monotonic() >= until:
-                if _news(previous) != _news(first):
-                    wait = wait.woken({"state": CHANGED})  # no later change would wake it
                 self._defer_for_turn(request, previous, wait, carried)
             self.pause(_PAUSE_SECONDS)
             seen = observer.look()

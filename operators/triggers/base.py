@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 # If an event fires sooner than this after the deferral, a busy scheduler may take the executor's
 # report on the first half of the task for the end of the second half, and fail it (Airflow 3.3).
-QUIET_SECONDS = 15.0
+QUIET_SECONDS = 10.0
 # Airflow's own limit for a deferral ends it silently, so ours is this much earlier.
 _MARGIN = timedelta(minutes=10)
 

@@ -1,6 +1,6 @@
 """One thread reads the database of a home for all triggers of this process that wait for it.
 
-It reads once a second, however many triggers there are, and never in an event loop: a database that
+It reads twice a second, however many triggers there are, and never in an event loop: a database that
 does not respond blocks only this thread. A trigger is notified only of what is new to it.
 """
 
@@ -28,7 +28,7 @@ from forebay.system.output.redaction import redacted
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 # If many triggers are notified together, their loop can do other things in between.
 _BETWEEN_NEWS_SECONDS = 0.001
 # Clocks may be changed during a sleep, so the deadline is checked now and then.

@@ -128,7 +128,9 @@ def test_news_is_looked_at_soon_and_what_it_waits_for_is_said_once(
     place.runs.before = [("running", None)]
     said = lines_of(monkeypatch)
     later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
+    began = time.monotonic()
     assert 14 < deferred(place, grace_seconds=1).trigger.deadline - time.time() <= 15
+    assert time.monotonic() - began >= 1.9, "the run before ends within seconds: it stayed a while"
     assert said == [f"window {KEY} waits for window 2026-02-28, whose run has not ended"]
 
 

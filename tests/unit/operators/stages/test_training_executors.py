@@ -82,7 +82,7 @@ def test_it_defers_after_the_grace(place: Place, job: ToldJob) -> None:
     assert 70 < trigger.deadline - time.time() <= 100
     assert found.method_name == "followed"
     assert found.timeout.total_seconds() > 600
-    assert trigger.not_before > time.time() + 14
+    assert trigger.not_before > time.time() + 9
 
 
 def test_it_goes_on_behind_the_deferral(place: Place, job: ToldJob, monkeypatch: Any) -> None:
