@@ -1,7 +1,7 @@
 """One thread reads the database of a home for all triggers of this process that wait for it.
 
-It reads twice a second, however many triggers there are, and never in an event loop: a database that
-does not respond blocks only this thread. A trigger is notified only of what is new to it.
+It reads twice a second, however many triggers there are, and never in an event loop: a database
+that does not respond blocks only this thread. A trigger is notified only of what is new to it.
 """
 
 from __future__ import annotations
