@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from examples.demo.trained_rows import running_jobs
+from forebay.executors.job.runners import RunnerPlace
 from forebay.executors.job.stored_jobs import StoredJob
 from forebay.home.paths import Home
 from forebay.home.runtime import processes_of_job
@@ -59,5 +60,7 @@ class Kills:
 
     def _process(self, job: StoredJob, name: str) -> ProcessIdentity | None:
         """A process of the job by name; an unrelated process with the same pid does not count."""
-        living = processes_of_job(job.job_id, self.home.root)
+        runner = RunnerPlace(self.home, job.row.pipeline, job.row.line).name
+        names = (job.job_id, runner)  # whose processes stay for the next window
+        living = [one for name in names for one in processes_of_job(name, self.home.root)]
         return next((one for one in living if one.pid == job.row.status.pids.get(name)), None)

@@ -34,6 +34,7 @@ from forebay.embedded.airflow.jobs import left_processes
 from forebay.embedded.kafka.broker import BROKER_ID
 from forebay.embedded.layout import Layout
 from forebay.errors import InfrastructureError, RowsLostError
+from forebay.executors.job.runners import end_runner, runners_of
 from forebay.home.database.identity import MARKER_NAME
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.report.facts import read_summary
@@ -180,6 +181,8 @@ class Demo:
         if wrong:
             raise RowsLostError("\n".join(wrong))
         say("count  an independent count of the stored data matches the model's row sums exactly")
+        for place in runners_of(self.settings.home).values():
+            end_runner(place)
         require_nobody_left(self.settings.home, airflow=False)
         page = self.settings.summary.with_name("report.html")
         page.write_text(render_html(read_summary(self.settings.summary)))
