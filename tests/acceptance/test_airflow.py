@@ -360,6 +360,8 @@ def test_what_tasks_leave_in_airflow(airflow: Airflow) -> None:
     assert all(str(links[name]).startswith("http://127.0.0.1:") for name in links if links[name])
     assert TRAINING in str(links["Training log"])
     assert "evaluate" in str(links["Metrics"])
+    run = airflow.run_of(NARROW, 1)
+    assert airflow.api.dag_run(NARROW.name, run.run_id)["note"] == f"window {NARROW.key(1)}"
 
 
 def test_down_leaves_nothing(airflow: Airflow, tell: Tell) -> None:

@@ -1,4 +1,4 @@
-"""The API server's port stays the keeper's when the server ends."""
+"""The API server keeps its port when it ends; what forks tasks has imported what they import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.dag_parse import own_airflow
 
+from forebay.embedded import launch
 from forebay.embedded.ports import LOOPBACK, keep_port
 
 # What Airflow's command does: names host and port to uvicorn, and a module.
@@ -59,3 +61,23 @@ def test_nobody_else_has_the_port_when_the_server_ends(tmp_path: Path) -> None:
             assert said.text == "here"
             done = subprocess.run([*another, port], capture_output=True, text=True, check=False)
             assert "Address already in use" in done.stderr
+
+
+BECOMES = """
+import runpy, sys
+from forebay.embedded import launch
+
+runpy.run_module = lambda *_, **__: print(launch.IMPORTED_BY_TASKS in sys.modules)
+launch.main(["--in-process", "--", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize(("component", "imported"), [("scheduler", "True"), ("triggerer", "False")])
+def test_what_forks_tasks_has_imported_what_they_import(
+    component: str, imported: str, tmp_path: Path
+) -> None:
+    """Ten tasks of each window imported it anew: more than half of their CPU time."""
+    found = {**own_airflow(tmp_path), launch.KEEPER_PID_NAME: str(os.getpid())}
+    command = [sys.executable, "-c", BECOMES, component]
+    done = subprocess.run(command, env=found, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == imported

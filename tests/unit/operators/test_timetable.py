@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import DataInterval, TimeRestriction
+from airflow.utils.types import DagRunType
 from hypothesis import given
 from hypothesis import strategies as st
 from pendulum import instance
@@ -152,3 +153,20 @@ def test_it_yields_all_windows(size: WindowSize, zone: str, first: datetime, cou
         window = grid.after(window)
     last = expected[-1][0]
     assert walk(WindowTimetable(size, zone), instance(first), instance(last), 50) == expected
+
+
+def test_a_run_is_named_after_its_window() -> None:
+    """Airflow's own name is the time after it: a run of 1 March was called after 2 March."""
+    timetable, names = WindowTimetable("1d", "Europe/Berlin"), []
+    info = timetable.next_dagrun_info(
+        last_automated_data_interval=None,
+        restriction=TimeRestriction(at("2026-03-01T00"), None, catchup=True),
+    )
+    assert info is not None
+    for interval in (info.data_interval, None):
+        asked = {"run_after": info.run_after, "data_interval": interval}
+        names.append(timetable.generate_run_id(run_type=DagRunType.SCHEDULED, **asked))
+    assert names == [
+        "scheduled__2026-03-02_2026-03-02T23:00:00+00:00",
+        "scheduled__2026-03-02T23:00:00+00:00",
+    ]

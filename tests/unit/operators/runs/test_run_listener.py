@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,8 @@ from forebay.home.database.base import PATIENCE
 from forebay.home.database.open import database_of
 from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failures
-from forebay.operators.runs.run_listener import on_dag_run_failed
+from forebay.operators.runs.run_listener import on_dag_run_failed, on_dag_run_running
+from forebay.operators.timetable import WindowTimetable
 from forebay.operators.turn.snapshot import TurnSnapshot
 
 
@@ -102,3 +104,18 @@ def test_a_database_that_is_away_does_not_hold_the_scheduler_up(
     assert "jobs of run run 19 of ads may still run" in caplog.text
     assert "`forebay cancel ads` ends them" in caplog.text
     assert "FOREBAY_DATABASE" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("note", "told"),
+    [(None, "window 2026-03-01T07"), ("mine", "mine"), ("", "window 2026-03-01T07")],
+)
+def test_a_note_names_the_window_unless_a_person_wrote_one(note: str | None, told: str) -> None:
+    begin = datetime(2026, 3, 1, 7, tzinfo=UTC)
+    dag = SimpleNamespace(timetable=WindowTimetable("1h"))
+    run: Any = SimpleNamespace(dag=dag, data_interval_start=begin, note=note)
+    on_dag_run_running(dag_run=run)
+    assert run.note == told
+    run = SimpleNamespace(dag=SimpleNamespace(timetable=None), data_interval_start=begin, note=None)
+    on_dag_run_running(dag_run=run)
+    assert run.note is None, "a DAG of somebody else"
