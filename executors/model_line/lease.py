@@ -75,12 +75,16 @@ def line_holder(home: Home, pipeline: str, line: str) -> str:
 
 def held_lines(
     connection: Connection, home: Home, lines: Collection[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """The lines among these (pipeline, line) for which `line_holder` names a job."""
+) -> dict[tuple[str, str], str]:
+    """The lines among these (pipeline, line) for which `line_holder` names a job, with its id.
+
+    It is empty where the id is not stored yet.
+    """
     here = runtime_of(home)
     known = lease_rows.holders(connection, {pipeline for pipeline, _ in lines})
     remote = {line for line, holder in known.items() if holder.runtime != here}
-    return {line for line in lines if line in remote or is_held(home.line(*line) / LEASE_NAME)}
+    held = (line for line in lines if line in remote or is_held(home.line(*line) / LEASE_NAME))
+    return {line: known[line].job_id if line in known else "" for line in held}
 
 
 def living_holder(

@@ -19,12 +19,13 @@ from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver
-from forebay.operators.turn.wait import CHANGED, SOON_SECONDS, TurnWait
+from forebay.operators.turn.wait import CHANGED, FIRST_LOOK_SECONDS, SOON_SECONDS, TurnWait
 from forebay.system.message import Message
 
-# A turn comes when another window has been trained: no slot is held that long.
-_LOOK_SECONDS = 5.0
-_PAUSE_SECONDS = 1.0
+# How long a task holds its slot: while the window before waits for its own turn, while the line is
+# trained by another job, and while the window before is trained.
+_FAR_SECONDS, _LOOK_SECONDS, _NEAR_SECONDS = 1.0, 5.0, 30.0
+_PAUSE_SECONDS = 0.25
 
 
 class JobOperator(StageOperator):
@@ -68,7 +69,7 @@ class JobOperator(StageOperator):
         first = previous = observer.look()
         answer: str | None = None
         said = ""
-        until = time.monotonic() + min(self.grace_seconds, _LOOK_SECONDS)
+        began = time.monotonic()
         while True:
             self.run_before = previous.run_id
             turn = decide(previous.situation(request.window.key, wait, answer))
@@ -82,11 +83,10 @@ class JobOperator(StageOperator):
             if turn.reason != said and answer is None:  # an answer has already been logged
                 self.log.info("%s", turn.reason)
             said = turn.reason
-            if time.monotonic() >= until and _news(previous) != _news(first):
+            if _news(previous) != _news(first):
                 # The run before ends within seconds, and no change would wake a deferred task.
-                wait, first = wait.woken({"state": CHANGED}), previous
-                until += min(self.grace_seconds, SOON_SECONDS)
-            if time.monotonic() >= until:
+                wait, first, began = wait.woken({"state": CHANGED}), previous, time.monotonic()
+            if time.monotonic() - began >= min(self.grace_seconds, _look_seconds(previous, wait)):
                 self._defer_for_turn(request, previous, wait, carried)
             self.pause(_PAUSE_SECONDS)
             seen = observer.look()
@@ -135,17 +135,22 @@ class JobOperator(StageOperator):
     def _defer_for_turn(
         self, request: StageRequest, previous: PreviousWindow, wait: TurnWait, carried: Message
     ) -> NoReturn:
+        if previous.files.links and wait.next_look == FIRST_LOOK_SECONDS:
+            wait = wait.woken({"state": CHANGED})  # perhaps it was trained before the first look
         seconds = min(wait.next_look, max(0.0, wait.seconds_left))
         # While the previous window is still waiting for its own turn, a free line does not matter:
         # every job that ends would wake each of ten waiting windows.
         active = previous.state is PreviousRun.ACTIVE
+        seen = _news(previous) if active else previous.files.model_dump(mode="json")
+        is_early = active and not previous.files.links and not previous.files.further
         trigger = TurnTrigger(
             home=str(self.home.root),
             dag_id=request.dag_id,
             pipeline=self.pipeline,
             line=self.line,
             before=previous.key,
-            seen=_news(previous) if active else previous.files.model_dump(mode="json"),
+            further=previous.further,
+            seen=seen | ({"further": []} if is_early else {}),
             deadline=time.time() + seconds,
         )
         longer = wait.longer(blocked=previous.blocked)
@@ -156,3 +161,13 @@ class JobOperator(StageOperator):
 def _news(previous: PreviousWindow) -> dict[str, Any]:
     """The fields that matter to a window while the previous one still waits for its own turn."""
     return previous.files.model_dump(mode="json", include={"links", "failed_at"})
+
+
+def _look_seconds(previous: PreviousWindow, wait: TurnWait) -> float:
+    """How long to look before deferring: a deferral takes ten seconds, and a slot is another's."""
+    if previous.files.is_near:
+        return _NEAR_SECONDS
+    if wait.is_soon:
+        return SOON_SECONDS
+    is_far = previous.state is PreviousRun.ACTIVE and not previous.files.links
+    return _FAR_SECONDS if is_far else _LOOK_SECONDS

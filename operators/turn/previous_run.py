@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from forebay.config.specs.windows import WindowGrid
+from forebay.config.specs.windows import Window, WindowGrid
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.start import may_begin_with
 from forebay.executors.stages.turn import EarlierRun, PreviousRun, Situation
@@ -20,11 +20,13 @@ from forebay.operators.runs.airflow_runs import (
 )
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.runs.task_ids import TRAINING_EXECUTORS
-from forebay.operators.turn.snapshot import TurnSnapshot
+from forebay.operators.turn.snapshot import Turn, TurnSnapshot
 from forebay.operators.turn.wait import TurnWait
 
 # Failures longer ago than this have been seen by all later runs in their own checks.
 RECENT_SECONDS = 900.0
+# Between two questions to Airflow; the second where the run before is about to end.
+ASK_SECONDS, ASK_SOON_SECONDS = 1.0, 0.3
 _WINDOWS_MAX = 50
 _TRAINED_STATES = frozenset({"success", "skipped"})
 
@@ -33,12 +35,13 @@ _TRAINED_STATES = frozenset({"success", "skipped"})
 class PreviousWindow:
     """The previous window at one moment, as far as it can be seen without starting a process.
 
-    runs: of that window. training: the states of their training tasks. files: what is stored of the
-    line. blocked: those runs are queued, and all running ones are of later windows. earlier: see
-    `Situation`; it changes only with the rest.
+    further: the window before it. runs: of the previous window. training: the states of their
+    training tasks. files: what is stored of the line. blocked: those runs are queued, and all
+    running ones are of later windows. earlier: see `Situation`; it changes only with the rest.
     """
 
     key: str
+    further: str
     runs: tuple[OtherRun, ...]
     training: dict[str, str | None]
     files: TurnSnapshot
@@ -77,23 +80,33 @@ class TurnObserver:
     pipeline: str
     line: str
     _last: PreviousWindow | None = field(default=None, init=False)
+    _ask_again: float = field(default=0.0, init=False)
 
     def look(self) -> PreviousWindow:
-        """The state of the previous window; the same object as long as nothing changes."""
-        found = self._previous()
-        if self._last is None or found != self._last:
-            self._last = replace(found, earlier=self._earlier(found))
+        """The state of the previous window; the same object as long as nothing changes.
+
+        Airflow, whose answers cost more than our own rows, is asked again when those have changed,
+        or after a while.
+        """
+        files = self._files(self.grid.before(self.request.window))
+        if self._last is None or files != self._last.files or time.monotonic() >= self._ask_again:
+            found = self._previous(files)
+            soon = found.state is PreviousRun.ACTIVE and bool(files.links)
+            self._ask_again = time.monotonic() + (ASK_SOON_SECONDS if soon else ASK_SECONDS)
+            if self._last is None or found != self._last:
+                self._last = replace(found, earlier=self._earlier(found))
         return self._last
 
-    def _previous(self) -> PreviousWindow:
+    def _previous(self, files: TurnSnapshot) -> PreviousWindow:
         before = self.grid.before(self.request.window)
         runs = runs_of(self.request.dag_id, before, self.grid)
         active = {run.state for run in runs if run.active}
         return PreviousWindow(
             key=before.key,
+            further=self.grid.before(before).key,
             runs=tuple(runs),
             training=self._training_of(runs),
-            files=self._files(before.key),
+            files=files,
             blocked=active == {"queued"} and not any_runs_until(self.request.dag_id, before),
         )
 
@@ -108,7 +121,7 @@ class TurnObserver:
             runs = runs_of(self.request.dag_id, window, self.grid)
             state = combined_state(runs, self._training_of(runs))
             if state is not PreviousRun.ACTIVE:
-                trained = bool(self._files(window.key).links)
+                trained = bool(self._files(window).links)
                 chain = ModelChain(self.home, self.pipeline, self.line)
                 may_begin = may_begin_with(chain, self.grid, self.grid.after(window))
                 return EarlierRun(window.key, state, trained, may_begin)
@@ -117,8 +130,10 @@ class TurnObserver:
     def _training_of(self, runs: Sequence[OtherRun]) -> dict[str, str | None]:
         return task_states(self.request.dag_id, [run.run_id for run in runs], TRAINING_EXECUTORS)
 
-    def _files(self, before: str) -> TurnSnapshot:
-        return TurnSnapshot.take(self.home, self.request.dag_id, self.pipeline, self.line, before)
+    def _files(self, before: Window) -> TurnSnapshot:
+        further = self.grid.before(before).key
+        turn = Turn(self.request.dag_id, self.pipeline, self.line, before.key, further)
+        return TurnSnapshot.take(self.home, turn)
 
 
 def combined_state(runs: Iterable[OtherRun], training: Mapping[str, str | None]) -> PreviousRun:

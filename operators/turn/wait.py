@@ -33,6 +33,11 @@ class TurnWait(Message):
         """Seconds until the deadline; negative after it."""
         return self.deadline - time.time()
 
+    @property
+    def is_soon(self) -> bool:
+        """Whether something has changed since the last look, so that the turn is near."""
+        return self.next_look == SOON_SECONDS
+
     def longer(self, *, blocked: bool) -> TurnWait:
         """The wait continues, with a longer sleep: each check costs a task start."""
         return TurnWait(

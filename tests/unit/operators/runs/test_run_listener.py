@@ -19,7 +19,7 @@ from forebay.home.paths import Home
 from forebay.operators.runs.run_failures import last_failures
 from forebay.operators.runs.run_listener import on_dag_run_failed, on_dag_run_running
 from forebay.operators.timetable import WindowTimetable
-from forebay.operators.turn.snapshot import TurnSnapshot
+from forebay.operators.turn.snapshot import Turn, TurnSnapshot
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def failures(job: ToldJob) -> dict[str, int]:
 
 def test_windows_that_wait_for_it_see_each_failure(job: ToldJob) -> None:
     def seen() -> float:
-        return TurnSnapshot.take(job.home, "ads", "ads", "main", "2026-02-28").failed_at
+        return TurnSnapshot.take(job.home, Turn("ads", "ads", "main", "2026-02-28")).failed_at
 
     assert seen() == 0
     for _ in range(2):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from sqlalchemy import Connection
 from support.job_tasks import (
     HANDLE,
     JOB,
@@ -27,6 +28,10 @@ from support.there import there
 
 from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError, UsageError
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.rows import lease_rows
+from forebay.home.database.open import database_of
+from forebay.home.paths import Home
+from forebay.operators.stages import job_operator
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.system.files.locks import FileLock
 
@@ -86,7 +91,9 @@ def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
     found, trigger = raised.value, raised.value.trigger
     assert isinstance(trigger, TurnTrigger)
     assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
-    assert (trigger.seen, found.method_name) == ({"links": [], "failed_at": 0.0}, "turn_came")
+    seen = {"links": [], "failed_at": 0.0, "further": []}
+    assert (trigger.seen, trigger.further) == (seen, "2026-02-27")
+    assert found.method_name == "turn_came"
     assert 600 < found.timeout.total_seconds() <= 660
     assert 59 < trigger.deadline - time.time() <= 60
     assert there(found.kwargs)["wait"]["next_look"] == 120
@@ -96,7 +103,8 @@ def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
 def test_the_stage_decides_about_ended_runs(state: str, word: str, place: Place) -> None:
     place.runs.before = [(state, state)]
     place.submits(WAITING)
-    assert deferred(place).trigger.seen == {"held": False, "links": [], "failed_at": 0.0}
+    seen = {"held": False, "is_near": False, "links": [], "further": [], "failed_at": 0.0}
+    assert deferred(place).trigger.seen == seen
     (call,) = place.toy.calls("submit")
     assert call[5] == word
 
@@ -112,6 +120,37 @@ def test_a_short_look_sees_the_turn_come(place: Place) -> None:
     later(lease.release, 0.5)
     assert place.data(grace_seconds=60).work(REQUEST, context())["job_id"] == JOB
     assert len(place.toy.calls("submit")) == 2
+
+
+def test_while_the_window_before_is_trained_it_keeps_its_slot_for_longer(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_operator, "_FAR_SECONDS", 0.2)
+    place.runs.before = [("running", "deferred")]
+    record_link(ModelChain(place.home, "ads"), "2026-02-27", {"clicks": 1})
+    lock = FileLock(place.home.line("ads") / "lease.lock")
+    lock.path.parent.mkdir(parents=True)
+    assert lock.acquire(1.0)
+    for job_id, grace, least, most in (
+        ("ads.main.2026-02-28.g2", 2.0, 1.9, 4.0),
+        ("ads.main.2026-02-28.g2", 0.0, 0.0, 1.5),
+        ("ads.main.2026-02-27.g1", 2.0, 0.2, 1.5),
+    ):
+        held_by(place.home, job_id)
+        began = time.monotonic()
+        trigger = deferred(place, grace_seconds=grace).trigger
+        assert least <= time.monotonic() - began < most
+        assert "further" not in trigger.seen, "it has happened"
+
+
+def held_by(home: Home, job_id: str) -> None:
+    ToldJob(home, job_id).tell("running")
+
+    def work(rows: Connection) -> None:
+        seen = lease_rows.holder(rows, "ads", "main")
+        assert lease_rows.take(rows, "ads", "main", job_id, seen)
+
+    database_of(home).transact(work)
 
 
 def test_what_is_unchanged_is_asked_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +169,7 @@ def test_news_is_looked_at_soon_and_what_it_waits_for_is_said_once(
     later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
     began = time.monotonic()
     assert 14 < deferred(place, grace_seconds=1).trigger.deadline - time.time() <= 15
-    assert time.monotonic() - began >= 1.9, "the run before ends within seconds: it stayed a while"
+    assert time.monotonic() - began >= 1.2, "the run before ends within seconds: it stayed a while"
     assert said == [f"window {KEY} waits for window 2026-02-28, whose run has not ended"]
 
 

@@ -31,7 +31,7 @@ from forebay.operators.triggers.job import JobTrigger
 from forebay.operators.triggers.ready import ReadyTrigger
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.triggers.window_over import WindowOverTrigger
-from forebay.operators.turn.snapshot import TurnSnapshot
+from forebay.operators.turn.snapshot import Turn, TurnSnapshot
 from forebay.system.files.locks import FileLock
 
 Answer = TypeVar("Answer")
@@ -72,8 +72,20 @@ def job_trigger(home: Home, epoch: int = 1, seconds: float = SOON) -> JobTrigger
 
 def turn_trigger(home: Home, seconds: float = SOON) -> TurnTrigger:
     of: Any = {"dag_id": "ads", "pipeline": "ads", "line": "main", "before": "2026-03-01"}
-    seen = TurnSnapshot.take(home, *of.values()).model_dump(mode="json")
+    of["further"] = "2026-02-28"
+    seen = TurnSnapshot.take(home, Turn(**of)).model_dump(mode="json")
     return TurnTrigger(seen=seen, **of, **shared(home, seconds))
+
+
+def test_one_wakes_when_the_turn_of_the_window_before_begins(home: Home) -> None:
+    """Not only when it has ended: until the task has woken, it often has."""
+    trigger = turn_trigger(home)
+    held = TurnSnapshot(held=True, is_near=False, links=[], further=[], failed_at=0.0)
+    assert trigger.judge(held) is None, "the line is not free"
+    assert trigger.judge(held.model_copy(update={"further": [1]})) is not None
+    seen = {"links": [], "failed_at": 0.0}
+    other = TurnTrigger(**{**trigger.serialize()[1], "seen": seen})
+    assert other.judge(held.model_copy(update={"further": [1]})) is None, "it waits for the links"
 
 
 def ready_trigger(toy: ToyStage, home: Home, seconds: float = SOON) -> ReadyTrigger:
