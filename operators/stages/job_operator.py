@@ -19,11 +19,11 @@ from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.turn import TurnTrigger
 from forebay.operators.turn.previous_run import PreviousWindow, TurnObserver
-from forebay.operators.turn.wait import CHANGED, FIRST_LOOK_SECONDS, SOON_SECONDS, TurnWait
+from forebay.operators.turn.wait import CHANGED, FIRST_LOOK_SECONDS, TurnWait
 from forebay.system.message import Message
 
-# How long a task holds its slot: while the window before waits for its own turn, while the line is
-# trained by another job, and while the window before is trained.
+# How long a task holds its slot: while the window before waits for its own turn, while its run is
+# about to end or another job trains the line, and while the window before is trained.
 _FAR_SECONDS, _LOOK_SECONDS, _NEAR_SECONDS = 1.0, 5.0, 30.0
 _PAUSE_SECONDS = 0.25
 
@@ -167,7 +167,5 @@ def _look_seconds(previous: PreviousWindow, wait: TurnWait) -> float:
     """How long to look before deferring: a deferral takes ten seconds, and a slot is another's."""
     if previous.files.is_near:
         return _NEAR_SECONDS
-    if wait.is_soon:
-        return SOON_SECONDS
     is_far = previous.state is PreviousRun.ACTIVE and not previous.files.links
-    return _FAR_SECONDS if is_far else _LOOK_SECONDS
+    return _FAR_SECONDS if is_far and not wait.is_soon else _LOOK_SECONDS

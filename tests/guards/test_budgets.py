@@ -11,13 +11,13 @@ from support.budgets import counts, words
 # roles, limits and measures of jobs took, of the 2,500 lines that they may, and standing lines of
 # their 3,000.
 LIMITS = {
-    "lines of source": 76_910,
+    "lines of source": 77_030,
     "files of source": 629,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 78_860,
+    "lines of tests": 79_180,
     "lines of tests/support": 15_290,
-    "words that people write": 36_490,
+    "words that people write": 36_530,
 }
 
 
