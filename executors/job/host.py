@@ -19,7 +19,15 @@ from forebay.config.specs.jobs import INLINE, STANDING
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Measure, Progress
 from forebay.executors.job.request import JobRequest
-from forebay.executors.job.runners import RunnerPlace, hand_on, job_environment, warm_memory
+from forebay.executors.job.runners import (
+    COMMAND_NAME,
+    Call,
+    RunnerPlace,
+    hand_on,
+    job_environment,
+    look_at,
+    warm_memory,
+)
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.runtime import processes_of_job
 from forebay.system.files.locks import FileLock
@@ -146,7 +154,9 @@ class LocalJob:
 
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
         if request.pipeline_spec().job.process == STANDING:
-            warm_memory()  # refused here, before a job is stored for a runner that could not start
+            # Refused here, before a job is stored for a runner that could not start.
+            warm_memory()
+            self._runner_place(request).ask(Call(ask="look"))
         self.folder.prepare(request, continues=continues)
 
     def start(self, request: JobRequest, command: Sequence[str]) -> Started:
@@ -156,9 +166,10 @@ class LocalJob:
             started = cast("Started", start_here(self.folder.path, self.lock))
             self.lock.leave()
             return started
-        name = request.job_id
-        if job.process == STANDING:
-            place = RunnerPlace(self.folder.home, request.pipeline_name, request.line)
+        name, place = request.job_id, self._runner_place(request)
+        if job.process != STANDING:
+            look_at(place, Call(ask="end"))  # it was declared otherwise before
+        else:
             handed = hand_on(place, request, command, self.folder.path, self.lock)
             if handed is not None:
                 self.lock.leave()
@@ -168,6 +179,7 @@ class LocalJob:
             **job_environment(request),
             JOB_ID_NAME: name,
             ENVIRONMENT_NAME: request.home,
+            COMMAND_NAME: " ".join(command),
         }
         where = ("--job", str(self.folder.path.absolute()), "--lock", str(self.lock.descriptor))
         with self.folder.supervisor_log.open("ab") as log:
@@ -185,6 +197,9 @@ class LocalJob:
         name = f"reap-{request.job_id}"
         threading.Thread(target=process.wait, name=name, daemon=True).start()
         return process
+
+    def _runner_place(self, request: JobRequest) -> RunnerPlace:
+        return RunnerPlace(self.folder.home, request.pipeline_name, request.line)
 
     def end_left(self) -> None:
         kill_all(processes_of_job(self.folder.job_id, self.folder.home.root))

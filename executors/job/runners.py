@@ -7,6 +7,7 @@ the socket, so that the job has a holder at every moment; see `folder`.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import signal
 import socket
@@ -29,7 +30,7 @@ from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
 from forebay.system.environment import PLANNING, inherited
 from forebay.system.files.locks import FileLock
-from forebay.system.files.private_socket import connected, listening, lock_of
+from forebay.system.files.private_socket import connected, inode_of, listening, lock_of, socket_of
 from forebay.system.message import Message
 from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME
 
@@ -45,6 +46,9 @@ _KIND = "runner"
 WARM_MEMORY_NAME = "FOREBAY_WARM_MEMORY"
 # They differ between processes that otherwise start the same job.
 _OF_PROCESS = frozenset({JOB_ID_NAME, PARENT_PID_NAME, ENVIRONMENT_NAME, "TERM", "NO_COLOR"})
+# The command that a runner was started with, as whoever submits writes it.
+COMMAND_NAME = "FOREBAY_RUNNER_COMMAND"
+_LOG = logging.getLogger(__name__)
 
 
 class Call(Message):
@@ -85,7 +89,7 @@ def needs_of(request: JobRequest, command: Sequence[str]) -> dict[str, str]:
     variables = {
         f"${name}": hashlib.sha256(value.encode()).hexdigest()
         for name, value in job_environment(request).items()
-        if name not in _OF_PROCESS
+        if name not in {*_OF_PROCESS, COMMAND_NAME}
     }
     return {
         "its declarations": request.line_fingerprint,
@@ -119,11 +123,20 @@ class RunnerPlace:
         here = zlib.crc32(str(self.folder.absolute()).encode())
         self.name = f"{_KIND}:{pipeline}.{line}:{here:08x}"
         self._home = home
+        self._bound: tuple[int, int] | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether whoever connects here reaches this process, which listens."""
+        return self._bound is not None and inode_of(socket_of(self.folder)) == self._bound
 
     def ask(self, call: Call, lock: int | None = None) -> Answer | None:
         """What the runner answers; None where none answers.
 
         lock: of the job that it is asked to run. After `yes` the runner has it too, unless it died.
+
+        Raises:
+            InfrastructureError: when its folder is open to others.
         """
         try:
             with closing(connected(self.folder, ANSWER_SECONDS)) as there:
@@ -140,7 +153,17 @@ class RunnerPlace:
         """The socket of this process as the line's runner; None where another one is it."""
         make_home(self._home)
         with listening(self.folder, _LEAVE_SECONDS) as here:
+            self._bound = None if here is None else inode_of(socket_of(self.folder))
             yield here
+
+
+def look_at(place: RunnerPlace, call: Call) -> Answer | None:
+    """As `ask`, for one of many: one that is open to others is left alone, and the log says so."""
+    try:
+        return place.ask(call)
+    except InfrastructureError as error:
+        _LOG.warning("the runner %s is not asked: %s", place.name, error)
+        return None
 
 
 def received(there: socket.socket, answer: Answer) -> int | None:

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -24,12 +24,14 @@ from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.host import SUPERVISOR_COMMAND
 from forebay.executors.job.runners import (
     ANSWER_SECONDS,
+    COMMAND_NAME,
     MESSAGE_BYTES,
     WARM_MEMORY_NAME,
     Answer,
     Call,
     RunnerPlace,
     end_runner,
+    look_at,
     needs_of,
     received,
     runners_of,
@@ -98,14 +100,17 @@ class Desk:
             return handed
 
     def _serve(self) -> None:
-        with suppress(OSError):  # the runner closes the socket at its end
-            while True:
+        while self._here.fileno() >= 0:  # the runner closes the socket at its end
+            try:
                 there, _ = self._here.accept()
-                with closing(there):
-                    there.settimeout(ANSWER_SECONDS)
-                    with suppress(OSError, ValidationError):
-                        call = Call.model_validate_json(there.recv(MESSAGE_BYTES))
-                        self._answer(there, call)
+            except OSError:
+                time.sleep(_LOOK_SECONDS)  # too many files are open
+                continue
+            with closing(there):
+                there.settimeout(ANSWER_SECONDS)
+                with suppress(OSError, ValidationError):
+                    call = Call.model_validate_json(there.recv(MESSAGE_BYTES))
+                    self._answer(there, call)
 
     def _answer(self, there: socket.socket, call: Call) -> None:
         answer = self._answer_to(call)
@@ -157,11 +162,19 @@ class Runner:
         The result is the exit code of the last job.
         """
         try:
-            with self._place.listening() as here:
+            with ExitStack() as stack:
+                here = self._entered(stack)
                 desk = None if here is None else Desk(here, needs, first.folder.name)
                 return self._run(first, desk) if desk is None else self._run_on(first, desk)
         finally:
             self._plane.close(STOP_GRACE_SECONDS)
+
+    def _entered(self, stack: ExitStack) -> socket.socket | None:
+        try:
+            return stack.enter_context(self._place.listening())
+        except (OSError, InfrastructureError) as error:
+            _LOG.warning("the processes end with this job: nobody can reach a runner: %s", error)
+            return None
 
     def _run_on(self, first: Handed, desk: Desk) -> int:
         def terminate(_number: int, _frame: FrameType | None) -> None:
@@ -185,14 +198,16 @@ class Runner:
         if held is None:
             os.close(handed.lock)
             _LOG.error("the lock of job %s is not what was handed over", folder.job_id)
+            if desk is not None:
+                desk.rest()
             return 1
         append_output(folder.supervisor_log)
         return run_held(handed.folder, held, self._plane, None if desk is None else desk.rest)
 
     def _awaited(self, desk: Desk) -> Handed | None:
-        """The next job; None after `idle`, or once the home is gone."""
+        """The next job; None after `idle`, or once its socket is gone, or its home."""
         deadline = time.monotonic() + self._spec.idle.total_seconds()
-        while time.monotonic() < deadline and self._place.folder.is_dir():
+        while time.monotonic() < deadline and self._place.is_own:
             handed = desk.next(_LOOK_SECONDS)
             if handed is not None:
                 return handed
@@ -210,13 +225,13 @@ class Runner:
         budget = warm_memory()
         if budget is not None and not _is_within(budget, self._home, self._place, desk):
             _LOG.info("ending: runners hold more than %s", WARM_MEMORY_NAME)
-            desk.end()
+            desk.is_ending = True  # a job that came meanwhile is its last
 
 
 def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
     """End other runners, the one first that has waited longest, until all are within a budget."""
     others = [place for place in runners_of(home).values() if place.folder != own.folder]
-    told = [(answer, place) for place in others if (answer := place.ask(Call(ask="look")))]
+    told = [(answer, place) for place in others if (answer := look_at(place, Call(ask="look")))]
     total = desk.memory_bytes + sum(answer.memory_bytes for answer, _ in told)
     idle = [one for one in told if one[0].says == "yes"]
     for answer, place in sorted(idle, key=lambda one: -one[0].idle_seconds):
@@ -224,7 +239,7 @@ def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
             break
         try:
             running = end_runner(place)
-        except InfrastructureError as error:
+        except (InfrastructureError, OSError) as error:
             _LOG.warning("%s", error)
             continue
         if not running:  # it has not got a job meanwhile
@@ -248,7 +263,8 @@ def _runner_of(job: Path) -> tuple[Runner, dict[str, str]] | None:
     with suppress(ForebayError):  # the request cannot be read: the supervisor reports why
         request = JobFolder(job).request("the supervisor")
         spec, home = request.pipeline_spec().job, Home(Path(request.home))
+        command = os.environ.get(COMMAND_NAME, " ".join(SUPERVISOR_COMMAND)).split(" ")
         if spec.process == STANDING:
             place = RunnerPlace(home, request.pipeline_name, request.line)
-            return Runner(place, home, spec.standing), needs_of(request, SUPERVISOR_COMMAND)
+            return Runner(place, home, spec.standing), needs_of(request, command)
     return None

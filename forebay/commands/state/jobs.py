@@ -89,13 +89,18 @@ def runners(
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """List lines whose processes stay, on this host."""
-    from forebay.executors.job.runners import Call, end_runner, runners_of
+    from forebay.executors.job.runners import Call, end_runner, look_at, runners_of
     from forebay.home.database.format import open_home
+    from forebay.system.files.locks import is_held
+    from forebay.system.files.private_socket import lock_of
 
-    shown, rows = Output(output), []
+    shown, rows = Output(output), list[dict[str, int | str]]()
     for line, place in runners_of(open_home()).items():
-        found = place.ask(Call(ask="look"))
+        found = look_at(place, Call(ask="look"))
+        if found is None and not is_held(lock_of(place.folder).path):
+            continue
         if found is None:
+            rows.append({"line": line, "state": "does not answer", "memory": ""})
             continue
         memory = found.memory_bytes if shown.is_json else format_mib(found.memory_bytes)
         state = f"runs {found.job}" if found.job else f"idle for {found.idle_seconds:.0f} s"

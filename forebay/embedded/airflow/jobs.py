@@ -29,12 +29,12 @@ def cancel_jobs(layout: Layout) -> list[str]:
 
     Returns their ids. The tasks submit them again once Airflow runs again.
     """
-    from forebay.executors.job.runners import Call, runner_named
+    from forebay.executors.job.runners import Call, look_at, runner_named
     from forebay.executors.job.submit import attach
 
     found = {job_id for one in _job_processes(layout) if (job_id := _job_of(one))}
     runners = {each: place for each in found if (place := runner_named(layout.home, each))}
-    told = [place.ask(Call(ask="end")) for place in runners.values()]
+    told = [look_at(place, Call(ask="end")) for place in runners.values()]
     ids = sorted(found - runners.keys() | {each.job for each in told if each and each.job})
     for job_id in ids:
         try:

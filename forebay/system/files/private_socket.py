@@ -38,9 +38,13 @@ def listening(folder: Path, seconds: float) -> Iterator[socket.socket | None]:
             path.unlink(missing_ok=True)
             here.bind(str(path))
             here.listen(_WAITING_MAX)
-            yield here
+            bound = inode_of(path)
+            try:
+                yield here
+            finally:
+                if inode_of(path) == bound:  # of another one it is not ours to remove
+                    path.unlink(missing_ok=True)
     finally:
-        (folder / _NAME).unlink(missing_ok=True)
         lock.release()
 
 
@@ -60,6 +64,19 @@ def connected(folder: Path, seconds: float) -> socket.socket:
         there.close()
         raise
     return there
+
+
+def inode_of(path: Path) -> tuple[int, int] | None:
+    """Which file has this name now; None where there is none."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def socket_of(folder: Path) -> Path:
+    return folder / _NAME
 
 
 def lock_of(folder: Path) -> FileLock:

@@ -146,7 +146,12 @@ class _Server:
                 return
 
     def _accept(self, here: socket.socket) -> None:
-        there, _ = here.accept()
+        try:
+            there, _ = here.accept()
+        except OSError:  # too many files are open: stages that run go on, and one may end
+            traceback.print_exc()
+            time.sleep(_LOOK_SECONDS)
+            return
         there.settimeout(_ANSWER_SECONDS)
         self._selector.register(there, selectors.EVENT_READ, self._called)
 
