@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,17 @@ from support.projects import Project, ads_pipeline, ads_project
 from support.standing import processes, runner_of, trained
 from support.strangers import until
 
+from forebay.executors.job.host import SUPERVISOR_ARGUMENTS
 from forebay.executors.job.runners import Call, RunnerPlace, end_runner, runners_of
 from forebay.executors.job.stored_jobs import newest_jobs
-from forebay.executors.job.submit import attach
+from forebay.executors.job.submit import attach, submit
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.paths import Home
+from forebay.system.files.private_socket import socket_of
 
 _OF_TIME = {"files", "started_at", "finished_at"}
 ROLES = ("driver", "data", "trainer")
+FIRST = ("--from", "2026-03-01", "--to", "2026-03-01")
 
 
 @pytest.fixture
@@ -287,3 +291,68 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_submitted(
     assert failed.returncode == 1
     assert "FOREBAY_WARM_MEMORY: memory is a number and a unit" in failed.stderr
     assert newest_jobs(Home(project.home), "ads", None, 1) == ([], 0)
+
+
+def test_a_runner_that_nobody_reaches_any_more_ends_and_leaves_its_successor_alone(
+    made: Callable[..., Project],
+) -> None:
+    """It lived on for all of `idle`, and then removed the socket of the one that had come."""
+    project = made()
+    project.run(*day(1))
+    before, place = processes(project), runner_of(project)
+    socket_of(place.folder).unlink()
+    assert until(lambda: not processes(project), 20), before
+    project.run(*day(2))
+    folder, moved = place.folder.parent, place.folder.parent.with_name("moved")
+    folder.rename(moved)
+    project.run(*day(3))
+    successor = place.ask(Call(ask="look"))
+    assert successor is not None
+    assert until(lambda: len(processes(project)) == 4, 20)
+    assert place.ask(Call(ask="look")) is not None
+    moved.rename(folder.with_name("left"))
+    assert len(links(project)) == 3
+
+
+@pytest.mark.parametrize("how", ["a socket that is a folder", "a folder that is open to others"])
+def test_a_place_that_cannot_be_used_stops_no_other_line(
+    made: Callable[..., Project], how: str
+) -> None:
+    project = made()
+    project.run(*day(1))
+    other = RunnerPlace(Home(project.home), "ads", "other")
+    other.folder.mkdir(parents=True, mode=0o700)
+    if how == "a socket that is a folder":
+        socket_of(other.folder).mkdir()
+        project.run(*day(1), "--line", "other")
+        assert len(processes(project)) == 4, "without a place its processes end with the job"
+        socket_of(other.folder).rmdir()
+        return
+    other.folder.chmod(0o755)
+    refused = project.forebay("run", "ads", "--line", "other", *FIRST, check=False)
+    assert refused.returncode == 4
+    assert "remove it" in refused.stderr
+    assert newest_jobs(Home(project.home), "ads", "other", 1)[0] == [], "nothing was submitted"
+    project.environment["FOREBAY_WARM_MEMORY"] = "64GiB"
+    project.run(*day(2))
+    listed = json.loads(project.forebay("jobs", "runners", "--output", "json").stdout)
+    assert [each["line"] for each in listed] == ["ads.main"]
+    other.folder.chmod(0o700)
+
+
+def test_a_runner_is_told_to_end_when_its_line_no_longer_has_one(
+    made: Callable[..., Project], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the interpreter's name, as the declaration has it, is no reason to start anew."""
+    project = made()
+    python = str(Path(sys.executable).parent / ".." / "bin" / Path(sys.executable).name)
+    command = (python, *SUPERVISOR_ARGUMENTS)
+    monkeypatch.setattr(submit, "__defaults__", (command, *(submit.__defaults__ or ())[1:]))
+    project.run(*day(1))
+    before = processes(project)
+    project.run(*day(2))
+    assert processes(project) == before
+    project.pipeline["job"]["process"] = "per_window"
+    project.write_pipeline()
+    project.run(*day(3))
+    assert until(lambda: not processes(project), 20)
