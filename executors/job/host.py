@@ -156,7 +156,7 @@ class LocalJob:
         if request.pipeline_spec().job.process == STANDING:
             # Refused here, before a job is stored for a runner that could not start.
             warm_memory()
-            self._runner_place(request).ask(Call(ask="look"))
+            self._runner_place(request).require_private()
         self.folder.prepare(request, continues=continues)
 
     def start(self, request: JobRequest, command: Sequence[str]) -> Started:

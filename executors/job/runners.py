@@ -14,7 +14,7 @@ import socket
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -29,7 +29,8 @@ from forebay.executors.job.request import JobRequest
 from forebay.home.paths import ENVIRONMENT_NAME, Home
 from forebay.home.privacy import make_home
 from forebay.system.environment import PLANNING, inherited
-from forebay.system.files.locks import FileLock
+from forebay.system.files.durable import open_private
+from forebay.system.files.locks import FileLock, closed_after
 from forebay.system.files.private_socket import connected, inode_of, listening, lock_of, socket_of
 from forebay.system.message import Message
 from forebay.system.processes.parent import JOB_ID_NAME, PARENT_PID_NAME
@@ -129,6 +130,15 @@ class RunnerPlace:
     def is_own(self) -> bool:
         """Whether whoever connects here reaches this process, which listens."""
         return self._bound is not None and inode_of(socket_of(self.folder)) == self._bound
+
+    def require_private(self) -> None:
+        """Do nothing where there is none yet, or no folder: a runner does without one.
+
+        Raises:
+            InfrastructureError: when its folder is open to others, or somebody else's.
+        """
+        with suppress(OSError), closed_after(open_private(self.folder)):
+            pass
 
     def ask(self, call: Call, lock: int | None = None) -> Answer | None:
         """What the runner answers; None where none answers.

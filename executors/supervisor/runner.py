@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from forebay.config.specs.jobs import STANDING, StandingSpec
 from forebay.errors import ForebayError, InfrastructureError
-from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.host import SUPERVISOR_COMMAND
 from forebay.executors.job.runners import (
     ANSWER_SECONDS,
@@ -37,17 +36,17 @@ from forebay.executors.job.runners import (
     runners_of,
     warm_memory,
 )
-from forebay.executors.link.role_calls import append_output
 from forebay.executors.planes.standing import StandingPlane
 from forebay.executors.roles.table import SUPERVISOR, roles
 from forebay.executors.supervisor.supervisor import (
     STOP_GRACE_SECONDS,
     Supervisor,
+    request_of,
     run_held,
     supervisor_arguments,
+    taken_over,
 )
 from forebay.home.paths import Home
-from forebay.system.files.locks import FileLock
 from forebay.system.output.process_log import set_up_logging
 from forebay.system.processes.ends import when_told_to_end
 
@@ -193,15 +192,11 @@ class Runner:
 
     def _run(self, handed: Handed, desk: Desk | None) -> int:
         """Run one job; its lock is free once nothing of it runs any more, and the next may come."""
-        folder = JobFolder(handed.folder)
-        held = FileLock.inherited(folder.supervisor_lock, handed.lock)
+        held = taken_over(handed.folder, handed.lock)
         if held is None:
-            os.close(handed.lock)
-            _LOG.error("the lock of job %s is not what was handed over", folder.job_id)
             if desk is not None:
                 desk.rest()
             return 1
-        append_output(folder.supervisor_log)
         return run_held(handed.folder, held, self._plane, None if desk is None else desk.rest)
 
     def _awaited(self, desk: Desk) -> Handed | None:
@@ -261,7 +256,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _runner_of(job: Path) -> tuple[Runner, dict[str, str]] | None:
     """With what its jobs need; None where a job's processes end with it."""
     with suppress(ForebayError):  # the request cannot be read: the supervisor reports why
-        request = JobFolder(job).request("the supervisor")
+        request = request_of(job)
         spec, home = request.pipeline_spec().job, Home(Path(request.home))
         command = os.environ.get(COMMAND_NAME, " ".join(SUPERVISOR_COMMAND)).split(" ")
         if spec.process == STANDING:

@@ -21,6 +21,7 @@ from forebay.executors.job import job_rows
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.job_rows import JobRow
 from forebay.executors.job.request import JobRequest, JobStatus
+from forebay.executors.link.role_calls import append_output
 from forebay.executors.model_line.lease import take_lease
 from forebay.executors.planes.base import Plane
 from forebay.executors.planes.named import make_plane
@@ -228,6 +229,30 @@ def supervisor_arguments(arguments: list[str] | None) -> tuple[Path, int | None]
     parser.add_argument("--lock", type=int)
     found = parser.parse_args(arguments)
     return found.job, found.lock
+
+
+def request_of(job: Path) -> JobRequest:
+    """What the job in this folder is to do.
+
+    Raises:
+        ForebayError: when it cannot be read.
+    """
+    return JobFolder(job).request("the supervisor")
+
+
+def taken_over(job: Path, descriptor: int) -> FileLock | None:
+    """The lock of a job that was handed to this process, whose output goes to its log from now on.
+
+    None where the descriptor is of something else.
+    """
+    folder = JobFolder(job)
+    held = FileLock.inherited(folder.supervisor_lock, descriptor)
+    if held is None:
+        os.close(descriptor)
+        _LOG.error("the lock of job %s is not what was handed over", folder.job_id)
+        return None
+    append_output(folder.supervisor_log)
+    return held
 
 
 def run_held(
