@@ -11,7 +11,7 @@ from support.budgets import counts, words
 # roles, limits and measures of jobs took, of the 2,500 lines that they may, and standing lines of
 # their 3,000.
 LIMITS = {
-    "lines of source": 77_100,
+    "lines of source": 77_130,
     "files of source": 629,
     "folders of more than 12 files": 0,
     "fragments": 6,
