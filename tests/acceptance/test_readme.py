@@ -7,11 +7,14 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support.projects import Project
+from support.standing import processes
+from support.there import until
 
 from examples.demo.data.flight_data import prepare
 from examples.demo.data.market_data import prepare_market
@@ -58,9 +61,12 @@ class Newcomer:
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Newcomer:
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcomer]:
     monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
-    return Newcomer(tmp_path)
+    yield (found := Newcomer(tmp_path))
+    # Those of the windows that were run by hand, of which other tests must not find anything.
+    found.project.forebay("jobs", "runners", "--end", check=False)
+    assert until(lambda: not processes(found.project, "flights"), 20)
 
 
 @pytest.mark.timeout(600)
