@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, TaskGroup
 
 from forebay.config.load import load_one
@@ -21,7 +22,6 @@ from forebay.operators.runs import task_ids
 from forebay.operators.runs.stage_request import REPROCESS
 from forebay.operators.stages.data_executors import DataExecutorsOperator
 from forebay.operators.stages.evaluate import EvaluateOperator
-from forebay.operators.stages.joiner import JoinerOperator
 from forebay.operators.stages.publish import PublishOperator
 from forebay.operators.stages.sink import SinkOperator
 from forebay.operators.stages.source import SourceOperator
@@ -121,11 +121,8 @@ def _chain(spec: PipelineSpec, sources: Mapping[str, SourceSpec], planning: dict
             )
             for use in spec.uses
         ]
-    joiner = JoinerOperator(
-        task_id=task_ids.JOINER,
-        sources={name: task_ids.source_task(name) for name in spec.use_names},
-        **planning,
-    )
+    # Nothing but a place where all sources have answered: the scheduler ends it, without a process.
+    joiner = EmptyOperator(task_id=task_ids.JOINER)
     sink = SinkOperator(task_id=task_ids.SINK, **planning)
     data = DataExecutorsOperator(
         task_id=task_ids.DATA_EXECUTORS, executors=spec.job.roles.data.count, **job

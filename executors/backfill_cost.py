@@ -16,9 +16,9 @@ from forebay.config.specs.datasets import source_of
 from forebay.config.specs.windows import Window
 from forebay.datatasks.look.changes import changes_since
 from forebay.datatasks.look.why import why_not_planned
-from forebay.datatasks.planning.border_rows import DecidedBorders
-from forebay.datatasks.planning.operations import Clock, SourceOperation, shares_of
-from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
+from forebay.datatasks.planning.lister import SourceLister
+from forebay.datatasks.planning.operations import Clock, shares_of
+from forebay.datatasks.planning.source_operation import SourceOperation
 from forebay.errors import NotReadyError
 from forebay.executors.job.stored_jobs import newest_jobs
 from forebay.executors.model_line.chain import ModelChain
@@ -165,21 +165,22 @@ def _scanned(
     for name, shares in shares_of(pipeline, project.sources, over).items():
         spec = project.sources[source_of(name)]
         ready = spec.ready.model_copy(update={"wait": timedelta(), "late": "fail"})
-        operation = SourceOperation(
-            use=name,
-            spec=spec.model_copy(update={"ready": ready}),
-            root=project.root,
-            shares=shares,
-            clock=clock,
-            ahead=pipeline.dataset.plan_ahead_windows,
-            sleeps=False,
-            borders=DecidedBorders(ledger.database, pipeline.name, spec.name, only_look=True),
-            cache=PlanCache(target.home, only_look=True),
+        lister = SourceLister(
+            spec.model_copy(update={"ready": ready}),
+            project.root,
+            ledger,
+            clock,
+            pipeline.dataset.plan_ahead_windows,
+            lock_seconds=0.0,
+            only_look=True,
         )
-        for window in over:
+        operation = SourceOperation(lister, shares)
+        for share in shares:
             with suppress(NotReadyError):
-                rows[window.key][name] = operation.list_window(window.key).plan.rows
-        calls += operation.storage_calls
+                if operation.has(share) or operation.look(share.window.key) is None:
+                    listed = operation.listed[share.window.key]
+                    rows[share.window.key][name] = listed.plan.rows
+        calls += lister.storage_calls
     found = {}
     for window in windows:
         does: Does = "train again" if window.key in trained else "train"

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from forebay.config.specs.windows import Window, is_warm_start
-from forebay.datatasks.look.changes import changes_since
 from forebay.datatasks.planning.planner import PlanReport, plan_windows
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.window_range import asked_range
@@ -110,7 +109,9 @@ class Run:
         # Checked before making new plans that nothing could be trained from.
         self._require_start([*([warm] if warm else []), *windows], again)
         report = self._plan(windows, warm, again)
-        todo = [plan for plan in report.plans if not self._is_trained(plan)]
+        todo, kept = list[WindowPlan](), list[WindowPlan]()
+        for plan in report.plans:
+            (kept if self._is_trained(plan) else todo).append(plan)
         self.watch.planned(report, todo)
         status, stale = None, list[str]()
         if todo:
@@ -129,7 +130,7 @@ class Run:
             *report.notes,
             *filter(None, [self._serving.elsewhere]),
             *stale,
-            *self._changed(report, todo),
+            *self.target.changed_notes(kept),
             *warm_start_notes(pipeline, chain, windows[0]),
         ]
         notes += self._publish(windows[-1])
@@ -176,20 +177,6 @@ class Run:
         for text in stale:
             self.watch.warned(text)
         return stale
-
-    def _changed(self, report: PlanReport, todo: Sequence[WindowPlan]) -> list[str]:
-        """Notes on trained windows whose data has changed since, as `why` tells them."""
-        trained = {plan.window for plan in todo}
-        kept = [plan for plan in report.plans if plan.window not in trained]
-        project = self.target.project
-        found = changes_since(
-            project.root, self.target.pipeline, project.sources, self.target.ledger, kept
-        )
-        return [
-            f"window {key}: {'; '.join(words)} (to train it on them: "
-            f"`{retrain_command(self.target.chain, key, key)}`)"
-            for key, words in found.items()
-        ]
 
     def _again(self, job_id: str, windows: Sequence[Window]) -> AbstractSet[str]:
         """Windows that a reprocess plans anew: all of them, unless its job was interrupted.

@@ -8,7 +8,6 @@ never an answer to another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import NamedTuple
 
@@ -37,20 +36,11 @@ class Listing(NamedTuple):
 
 
 class Listings:
-    """Listings of one pipeline. Written by the holder of a source's lock, read by anyone."""
+    """Listings of one pipeline. Written by whoever lists, read by anyone."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._pipeline = ledger.pipeline
         self._ledger = ledger
-
-    def looking_at(self, source: str, wait_seconds: float) -> AbstractContextManager[None]:
-        """Held while a source is looked at: one scan at a time.
-
-        Raises:
-            InfrastructureError: when another process looks for longer than that.
-        """
-        name = f"scan-{self._pipeline}-{source}"
-        return self._ledger.database.exclusive(name, wait_seconds)
 
     def store(
         self,

@@ -1,14 +1,11 @@
-"""What the operations of the graph do: wait for data, list tasks, record windows."""
+"""What the operations of the graph work on: shares of windows, and what is listed for them."""
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +18,9 @@ from forebay.config.specs.feeds import source_feeds
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR, Interval, Window
-from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, with_ids
-from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
+from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan
 from forebay.datatasks.sources.common.contract.base import Scan, SourcePlanner
-from forebay.datatasks.sources.common.contract.borders import Borders
-from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
-from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import ConfigError, NotReadyError
 
 # A source counts whole hours from `data_from`, the start of the span that it is asked for: in the
@@ -42,8 +35,6 @@ def window_hours(source_hours: npt.NDArray[np.int32], base: int) -> npt.NDArray[
 
 
 Clock = Callable[[], datetime]
-_POLL_FIRST_SECONDS = 0.05
-_POLL_MAX_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -121,115 +112,6 @@ def shares_of(
             share = Share(window, use.stream, use.name, feed, whole, *part, offset)
             found[use.name].append(share)
     return found
-
-
-@dataclass
-class SourceOperation:
-    """Lists the tasks of one use of a source in many windows, in as few scans as readiness allows.
-
-    Called for one window at a time, by one thread at a time. The first call scans all windows
-    that are complete, up to `ahead` of them; calls for those then find their tasks here.
-
-    use: its name, by which plans and tasks name the source.
-    sleeps: whether a window is waited for that is not over yet.
-    trained: windows that are only compared with their plans. `deleted` has those of them whose
-        rows are gone since: nobody needs these rows.
-    """
-
-    use: str
-    spec: SourceSpec
-    root: Path
-    shares: Sequence[Share]
-    clock: Clock
-    ahead: int
-    borders: Borders
-    cache: PlanCache
-    waiting: Callable[[str, str, str], None] = lambda _window, _source, _reason: None
-    sleeps: bool = True
-    trained: Mapping[str, WindowPlan] = field(default_factory=dict)
-    storage_calls: int = 0
-    deleted: list[str] = field(default_factory=list)
-    _found: dict[str, Listed] = field(default_factory=dict)
-    _deadline: datetime | None = None
-
-    def is_listed(self, window: str) -> bool:
-        return window in self._found
-
-    def list_window(self, window: str) -> Listed:
-        """The tasks of one window.
-
-        Raises:
-            NotReadyError: when the data is not complete in time and the policy is `fail`.
-            DataError: when the storage holds something that cannot be planned.
-        """
-        if window not in self._found:
-            with closing(open_source(self.spec, self.root, self.borders, self.cache)) as source:
-                self._list(source, window)
-        return self._found[window]
-
-    def _list(self, source: SourcePlanner, window: str) -> None:
-        at = next(i for i, share in enumerate(self.shares) if share.window.key == window)
-        share = self.shares[at]
-        if share.span is None:
-            self._found[window] = nothing_in(share)
-            return
-        late = self._wait(source, share.window.key, share.span)
-        if late:
-            self._found[window] = left_out(share, late)
-            return
-        now = self.clock()
-        later = [each for each in self.shares[at + 1 :] if each.window.key not in self._found]
-        over = [each for each in later if each.window.end <= now]
-        fused = [share, *complete_among(source, over)][: self.ahead]
-        while fused:
-            try:
-                found, calls = scan_shares(source, fused)
-            except RowsDeletedError as error:
-                fused = self._left(error, fused)
-                continue
-            self._found.update(found)
-            self.storage_calls += calls
-            break
-
-    def _left(self, error: RowsDeletedError, shares: Sequence[Share]) -> list[Share]:
-        """The shares that lost nothing; a trained window that did is as it was planned.
-
-        Others are left to their own call, which says what they lost; the first one's is this one.
-        """
-        gone = [share for share in shares if share.span in error.reasons]
-        if shares[0] in gone and shares[0].window.key not in self.trained:
-            raise error
-        for share in gone:
-            plan = self.trained.get(share.window.key)
-            if plan is not None:
-                planned = plan.sources.get(self.use, share.plan())
-                self._found[plan.window] = Listed(planned, MANIFEST_SCHEMA.empty_table())
-                self.deleted.append(plan.window)
-        return [share for share in shares if share not in gone]
-
-    def _wait(self, source: SourcePlanner, window: str, span: Interval) -> str:
-        """Wait for the span; the reason when the source's policy is to skip what stays away."""
-        ready = self.spec.ready
-        if self._deadline is None:
-            self._deadline = self.clock() + ready.wait
-        pause, told = _POLL_FIRST_SECONDS, False
-        while True:
-            found = source.readiness(span)
-            if found.ready:
-                return ""
-            if found.not_before is not None and self.sleeps:
-                self._deadline = max(self._deadline, found.not_before + ready.wait)
-            elif self.clock() >= self._deadline:
-                break
-            if not told:
-                self.waiting(window, self.use, found.reason)
-                told = True
-            left = (self._deadline - self.clock()).total_seconds()
-            time.sleep(max(0.0, min(pause, left)))
-            pause = min(pause * 1.5, _POLL_MAX_SECONDS)
-        if ready.late == "skip":
-            return found.reason
-        raise too_late(self.use, ready.wait, window, found.reason)
 
 
 def not_over(window: Window, now: datetime) -> str:

@@ -13,21 +13,13 @@ from forebay.config.specs.datasets import source_of
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Window
-from forebay.datatasks.planning.border_rows import DecidedBorders
 from forebay.datatasks.planning.graph import Graph, GraphRun, Kind, Operation, window_graph
-from forebay.datatasks.planning.operations import (
-    Clock,
-    Listed,
-    Share,
-    SourceOperation,
-    identity_of,
-    not_over,
-    shares_of,
-)
+from forebay.datatasks.planning.lister import SourceLister
+from forebay.datatasks.planning.operations import Clock, Share, identity_of, not_over, shares_of
 from forebay.datatasks.planning.sink import sink_window
+from forebay.datatasks.planning.source_operation import SourceOperation
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan
-from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import ForebayError, NotReadyError
 
 _THREADS = 8
@@ -58,16 +50,14 @@ def plan_windows(
     warm_start: Window | None,
     again: AbstractSet[str] = frozenset(),
     clock: Clock,
-    check_trained: bool = False,
     waiting: Callable[[str], None] = lambda _text: None,
 ) -> PlanReport:
     """Plan windows that need it and record them.
 
     A trained window keeps its generation and is not looked at again, unless `again` names it (never
-    the warm start: forget that one to have it again), so that a new one is proposed, or
-    `check_trained` wants to know whether its data changed. A planned window keeps its generation
-    while its data has the same fingerprint. `waiting` is told once for each source that is waited
-    for.
+    the warm start: forget that one to have it again), so that a new one is proposed. A planned
+    window keeps its generation while its data has the same fingerprint. `waiting` is told once for
+    each source that is waited for.
 
     Raises:
         NotReadyError: when a window is not closed, or a source is late and may not be skipped.
@@ -76,27 +66,23 @@ def plan_windows(
     asked = sorted([*([warm_start] if warm_start else []), *windows])
     shares = shares_of(pipeline, sources, asked)
     done = ledger.trained_plans(window.key for window in asked if window.key not in again)
-    todo = [window for window in asked if check_trained or window.key not in done]
-    keys = [window.key for window in todo]
-    planner = _Planner(ledger, again, clock, {each.key: each for each in todo}, waiting)
+    todo = {window.key: window for window in asked if window.key not in done}
+    planner = _Planner(ledger, again, clock, todo, waiting)
     for name, found in shares.items():
-        planner.operations[name] = SourceOperation(
-            use=name,
-            spec=sources[source_of(name)],
-            root=project_root,
-            shares=[share for share in found if share.window.key in planner.windows],
-            clock=clock,
-            ahead=pipeline.dataset.plan_ahead_windows,
-            borders=DecidedBorders(ledger.database, pipeline.name, source_of(name)),
-            cache=PlanCache(ledger.home),
-            waiting=planner.waiting,
-            trained=done,
+        lister = SourceLister(
+            sources[source_of(name)],
+            project_root,
+            ledger,
+            clock,
+            pipeline.dataset.plan_ahead_windows,
+            pipeline.schedule.plan_timeout.total_seconds(),
         )
-    planner.run(window_graph(keys, list(shares)))
+        wanted = [share for share in found if share.window.key in todo]
+        planner.operations[name] = SourceOperation(lister, wanted, planner.waiting)
+    planner.run(window_graph(list(todo), list(shares)))
     plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
     notes = planner.notes + _declared_notes(plans, done, shares)
-    notes += _deleted_notes(planner.operations)
-    calls = sum(operation.storage_calls for operation in planner.operations.values())
+    calls = sum(each.lister.storage_calls for each in planner.operations.values())
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
 
 
@@ -117,20 +103,6 @@ def _declared_notes(
     ]
 
 
-def _deleted_notes(operations: Mapping[str, SourceOperation]) -> list[str]:
-    """Trained windows whose rows are gone: nothing has to be done, and nothing can be."""
-    notes = []
-    for source, operation in operations.items():
-        if windows := operation.deleted:
-            first, last = windows[0], windows[-1]
-            which = f"window {first}" if first == last else f"windows {first} to {last}"
-            notes.append(
-                f"{which}: rows of source {source!r} have been deleted since training: plans and "
-                "models stay, but --reprocess cannot read these rows again"
-            )
-    return notes
-
-
 @dataclass
 class _Planner:
     """Runs a graph. `again` names windows that get a new generation whatever their data says.
@@ -147,7 +119,6 @@ class _Planner:
     plans: dict[str, WindowPlan] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     recorded: int = 0
-    _listed: dict[tuple[str, str], Listed] = field(default_factory=dict)
     _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, graph: Graph) -> None:
@@ -178,7 +149,7 @@ class _Planner:
     def _is_quick(self, operation: Operation) -> bool:
         """Whether an operation only computes, or writes the ledger, which takes turns anyway."""
         is_source = operation.kind is Kind.SOURCE
-        return not is_source or self.operations[operation.source].is_listed(operation.window)
+        return not is_source or operation.window in self.operations[operation.source].listed
 
     def _attempt(self, operation: Operation) -> Exception | None:
         try:
@@ -199,11 +170,10 @@ class _Planner:
             if now < window.end:
                 raise NotReadyError(not_over(window, now))
         elif operation.kind is Kind.SOURCE:
-            found = self.operations[operation.source].list_window(operation.window)
-            self._listed[operation.window, operation.source] = found
+            self.operations[operation.source].list_window(operation.window)
         elif operation.kind is Kind.SINK:
             window = self.windows[operation.window]
-            listed = [self._listed[window.key, name] for name in self.operations]
+            listed = [each.listed[window.key] for each in self.operations.values()]
             sunk = sink_window(self.ledger, window, listed, again=window.key in self.again)
             self.plans[window.key] = sunk.plan
             self.recorded += sunk.recorded

@@ -6,47 +6,32 @@ Every call is a separate process. What one call finds for other waiting windows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from forebay.config.specs.datasets import source_of
 from forebay.config.specs.windows import Window, is_warm_start, order_of
-from forebay.datatasks.planning.border_rows import DecidedBorders
+from forebay.datatasks.planning.lister import Answers, ScanFacts, SourceLister
 from forebay.datatasks.planning.listings import Listings
-from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.planning.operations import (
     Clock,
     Listed,
     Share,
-    complete_among,
     identity_of,
-    left_out,
     not_complete,
     not_over,
-    nothing_in,
-    scan_shares,
     shares_of,
-    too_late,
 )
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import ListingHead
-from forebay.datatasks.sources.common.contract.base import Readiness, SourcePlanner
-from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.window_range import parse_window
-from forebay.errors import ConfigError, DataError, ForebayError, InfrastructureError
+from forebay.errors import ConfigError, ForebayError, InfrastructureError
 from forebay.executors.model_line.start import warm_start_of
 from forebay.executors.stages.results import RequestedWindow, SourceResult
 from forebay.executors.stages.target import StageTarget
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """A share that a pass waits for. mine: for the window that this call is about."""
-
-    share: Share
-    asked_by: str
-    mine: bool
 
 
 class SourceStage:
@@ -78,9 +63,16 @@ class SourceStage:
         self._use = source
         self._spec = target.project.sources[source_of(source)]
         self._clock = clock
-        self._since = since
         self._ledger = target.ledger
-        self._listings = Listings(self._ledger)
+        self._answers = _StoredAnswers(self._ledger, source, self._window, since)
+        self._lister = SourceLister(
+            self._spec,
+            target.project.root,
+            self._ledger,
+            clock,
+            pipeline.dataset.plan_ahead_windows,
+            pipeline.schedule.plan_timeout.total_seconds(),
+        )
 
     def list_window(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
         """The window's tasks for this pass: listed before, listed by a scan now, or not ready yet.
@@ -92,44 +84,49 @@ class SourceStage:
             NotReadyError: when the source is late and its policy is `fail`.
             DataError: when the storage holds something that cannot be planned.
         """
-        began, wanted = self._clock(), self._wanted(asked_by, waiting)
-        known = self._known(wanted, began)
-        if known is not None:
-            return known
-        wait_seconds = self._target.pipeline.schedule.plan_timeout.total_seconds()
-        try:
-            with self._listings.looking_at(self._use, wait_seconds):
-                return self._list_now(wanted, began)
-        except ForebayError as error:
-            self._ledger.note(
-                self._window.key,
-                "not planned",
-                reason=str(error),
-                operation=f"source {self._window.key} {self._use}",
-                error=type(error).__name__,
-            )
-            raise
-
-    def is_ready(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
-        """Whether the data is complete (`listed`) or not (`waiting`); nothing is scanned."""
-        wanted = self._wanted(asked_by, waiting)
-        known = self._known(wanted, self._clock())
+        mine, others = self._wanted(asked_by, waiting)
+        known = self._known(mine)
         if known is not None:
             return known
         key = self._window.key
-        with closing(open_source(self._spec, self._target.project.root)) as source:
-            for each in self._mine(wanted):
-                ready = _readiness(source, each)
-                if not ready.ready:
-                    first = self._listings.first_asked(self._use, key).get(asked_by)
-                    if first is not None and self._is_of_another_run(first):
-                        first = None
-                    begin = ready.not_before or first
-                    return self._waiting(_incomplete_reason(each.share, ready), begin)
-        return SourceResult(state="listed", window=key, source=self._use)
+        try:
+            late = self._lister.look(self._answers, mine, others)
+        except ForebayError as error:
+            self._ledger.note(
+                key,
+                "not planned",
+                reason=str(error),
+                operation=f"source {key} {self._use}",
+                error=type(error).__name__,
+            )
+            raise
+        if late is not None:
+            return self._waiting(_incomplete_reason(late.share, late.reason), late.since)
+        head = self._answers.head(key)
+        if head is None:
+            raise InfrastructureError(f"window {key}: its listing has disappeared")
+        return self._result(head, self._lister.storage_calls)
 
-    def _wanted(self, asked_by: str, waiting: Sequence[RequestedWindow]) -> list[_Wanted]:
-        """The shares of this call's window, and those that it may find for others, by time."""
+    def is_ready(self, asked_by: str, waiting: Sequence[RequestedWindow] = ()) -> SourceResult:
+        """Whether the data is complete (`listed`) or not (`waiting`); nothing is scanned."""
+        mine, _ = self._wanted(asked_by, waiting)
+        known = self._known(mine)
+        if known is not None:
+            return known
+        with closing(self._lister.open()) as source:
+            for share in mine:
+                if share.span is None or self._answers.has(share):
+                    continue
+                ready = source.readiness(share.span)
+                if not ready.ready:
+                    begin = ready.not_before or self._answers.first_asked(asked_by)
+                    return self._waiting(_incomplete_reason(share, ready.reason), begin)
+        return SourceResult(state="listed", window=self._window.key, source=self._use)
+
+    def _wanted(
+        self, asked_by: str, waiting: Sequence[RequestedWindow]
+    ) -> tuple[list[Share], list[Share]]:
+        """Shares of this call's window, with a warm start, and those it may list for others."""
         passes = {self._window: asked_by}
         for each in waiting:
             other = self._other(each.window)
@@ -141,11 +138,12 @@ class SourceStage:
         if warm is not None:
             passes[warm] = passes[earliest]
             mine |= {warm} if earliest == self._window else set()
+        self._answers.passes, self._answers.mine = passes, mine
         shares = shares_of(self._target.pipeline, self._target.project.sources, sorted(passes))
-        return [
-            _Wanted(share, passes[share.window], mine=share.window in mine)
-            for share in shares[self._use]
-        ]
+        found: tuple[list[Share], list[Share]] = ([], [])
+        for share in shares[self._use]:
+            found[share.window not in mine].append(share)
+        return found
 
     def _other(self, key: str) -> Window | None:
         """A window that another run waits for; None when the pipeline no longer has it."""
@@ -158,7 +156,7 @@ class SourceStage:
         """The warm start to list with the earliest window, if the line seems to begin there."""
         if self._target.pipeline.train.warm_start is None:
             return None
-        listed = [self._other(key) for key in self._listings.windows()]
+        listed = [self._other(key) for key in self._answers.listings.windows()]
         planned = self._ledger.windows(before=begin)
         if any(each is not None and order_of(each) < order_of(begin) for each in listed) or any(
             not is_warm_start(key) for key in planned
@@ -169,109 +167,15 @@ class SourceStage:
             return None
         return warm
 
-    def _known(self, wanted: Sequence[_Wanted], now: datetime) -> SourceResult | None:
+    def _known(self, mine: Sequence[Share]) -> SourceResult | None:
         """The answer where the source need not be asked: all is listed, or the window goes on."""
-        head = self._listings.head(self._use, self._window.key)
-        if head is not None and not self._mine(wanted):
+        head = self._answers.head(self._window.key)
+        if head is not None and all(self._answers.has(each) for each in mine):
             return self._result(head, storage_calls=0)
-        if now < self._window.end:
-            return self._waiting(not_over(self._window, now), self._window.end)
+        if self._clock() < self._window.end:
+            reason = not_over(self._window, self._clock())
+            return self._waiting(reason, self._window.end)
         return None
-
-    def _mine(self, wanted: Sequence[_Wanted]) -> list[_Wanted]:
-        return [each for each in wanted if each.mine and not self._is_listed(each)]
-
-    def _is_listed(self, wanted: _Wanted) -> bool:
-        head = self._listings.head(self._use, wanted.share.window.key)
-        return (
-            head is not None
-            and head.asked_by == wanted.asked_by
-            and not (wanted.mine and self._is_of_another_run(head.listed_at))
-            and identity_of(head.plan) == identity_of(wanted.share.plan())
-        )
-
-    def _is_of_another_run(self, at: datetime) -> bool:
-        return self._since is not None and at < self._since
-
-    def _list_now(self, wanted: Sequence[_Wanted], began: datetime) -> SourceResult:
-        """With the source's lock held, list what nobody else has listed meanwhile."""
-        key, complete = self._window.key, []
-        borders = DecidedBorders(self._ledger.database, self._target.pipeline.name, self._spec.name)
-        root, cache = self._target.project.root, PlanCache(self._target.home)
-        with closing(open_source(self._spec, root, borders, cache)) as source:
-            for each in self._mine(wanted):
-                ready = _readiness(source, each)
-                if ready.ready:
-                    complete.append(each)
-                    continue
-                if ready.not_before is not None:
-                    reason = _incomplete_reason(each.share, ready)
-                    return self._waiting(reason, ready.not_before)
-                first, is_new = self._listings.ask(
-                    self._use, key, each.asked_by, began, self._since
-                )
-                if self._clock() < first + self._spec.ready.wait:
-                    if is_new:
-                        facts = {"source": self._use, "reason": ready.reason}
-                        self._ledger.note(key, "waiting", **facts)
-                    return self._waiting(_incomplete_reason(each.share, ready), first)
-                if self._spec.ready.late == "fail":
-                    raise too_late(
-                        self._use, self._spec.ready.wait, each.share.window.key, ready.reason
-                    )
-                self._store(each, left_out(each.share, ready.reason), began)
-            calls = self._list(source, complete, wanted)
-        head = self._listings.head(self._use, key)
-        if head is None:
-            raise InfrastructureError(f"window {key}: its listing has disappeared")
-        return self._result(head, calls)
-
-    def _list(
-        self, source: SourcePlanner, mine: Sequence[_Wanted], wanted: Sequence[_Wanted]
-    ) -> int:
-        """List mine, and others in the same scan; returns the number of storage calls."""
-        for each in mine:
-            if each.share.span is None:
-                self._store(each, nothing_in(each.share), self._clock())
-        mine = [each for each in mine if each.share.span is not None]
-        if not mine:
-            return 0
-        room = max(0, self._target.pipeline.dataset.plan_ahead_windows - len(mine))
-        others = self._others(source, wanted)[:room]
-        try:
-            return self._scan(source, [*mine, *others])
-        except DataError:
-            if not others:
-                raise
-            # Bad data of another window is reported by that window's task, and stops no other.
-            return self._scan(source, mine)
-
-    def _others(self, source: SourcePlanner, wanted: Sequence[_Wanted]) -> list[_Wanted]:
-        now = self._clock()
-        over = {
-            each.share.window: each
-            for each in wanted
-            if not each.mine
-            and each.share.window.end <= now
-            and each.share.span is not None
-            and not self._is_listed(each)
-        }
-        shares = complete_among(source, [each.share for each in over.values()])
-        return [over[share.window] for share in shares]
-
-    def _scan(self, source: SourcePlanner, wanted: Sequence[_Wanted]) -> int:
-        ordered = sorted(wanted, key=lambda each: each.share.window)
-        began = self._clock()
-        found, calls = scan_shares(source, [each.share for each in ordered])
-        counts = {"storage_calls": calls, "windows_scanned": len(ordered)}
-        for each in ordered:
-            self._store(each, found[each.share.window.key], began, **counts)
-        return calls
-
-    def _store(self, wanted: _Wanted, listed: Listed, at: datetime, **counts: int) -> None:
-        """Store an answer. at: when the source was asked for it, or later."""
-        key = wanted.share.window.key
-        self._listings.store(key, listed, asked_by=wanted.asked_by, at=at, **counts)
 
     def _waiting(self, reason: str, first: datetime | None = None) -> SourceResult:
         return SourceResult(
@@ -297,11 +201,62 @@ class SourceStage:
         )
 
 
-def _readiness(source: SourcePlanner, wanted: _Wanted) -> Readiness:
-    """Whether a share is complete; a window outside the source's time range always is."""
-    span = wanted.share.span
-    return Readiness(ready=True) if span is None else source.readiness(span)
+def _incomplete_reason(share: Share, reason: str) -> str:
+    return not_complete(share.source, share.span or share.whole, reason)
 
 
-def _incomplete_reason(share: Share, ready: Readiness) -> str:
-    return not_complete(share.source, share.span or share.whole, ready.reason)
+@dataclass
+class _StoredAnswers(Answers):
+    """Answers in the database. What was found for one pass is no answer to another.
+
+    since: see `SourceStage`. passes: what lists are made for, by window. mine: windows of this run.
+    """
+
+    ledger: Ledger
+    use: str
+    window: Window
+    since: datetime | None
+    passes: Mapping[Window, str] = field(default_factory=dict)
+    mine: AbstractSet[Window] = frozenset()
+
+    @property
+    def listings(self) -> Listings:
+        return Listings(self.ledger)
+
+    def head(self, key: str) -> ListingHead | None:
+        return self.listings.head(self.use, key)
+
+    def has(self, share: Share) -> bool:
+        head = self.head(share.window.key)
+        return (
+            head is not None
+            and head.asked_by == self.passes[share.window]
+            and not (share.window in self.mine and self._is_of_another_run(head.listed_at))
+            and identity_of(head.plan) == identity_of(share.plan())
+        )
+
+    def keep(self, share: Share, listed: Listed, at: datetime, scan: ScanFacts) -> None:
+        asked_by = self.passes[share.window]
+        self.listings.store(
+            share.window.key,
+            listed,
+            asked_by=asked_by,
+            at=at,
+            storage_calls=scan.storage_calls,
+            windows_scanned=scan.windows,
+        )
+
+    def late_since(self, share: Share, at: datetime, reason: str) -> datetime:
+        key, asked_by = self.window.key, self.passes[share.window]
+        first, is_new = self.listings.ask(self.use, key, asked_by, at, self.since)
+        if is_new:
+            self.ledger.note(key, "waiting", source=self.use, reason=reason)
+        return first
+
+    def first_asked(self, asked_by: str) -> datetime | None:
+        """When a pass of this run first found it late; None when it has not."""
+        first = self.listings.first_asked(self.use, self.window.key).get(asked_by)
+        return None if first is None or self._is_of_another_run(first) else first
+
+    def _is_of_another_run(self, at: datetime) -> bool:
+        return self.since is not None and at < self.since

@@ -17,6 +17,7 @@ from forebay.config.specs.windows import Window, is_warm_start
 from forebay.errors import DataError, NotReadyError
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.commands import retrain_command
 from forebay.home.database.format import open_home
 from forebay.home.paths import Home
 
@@ -59,6 +60,18 @@ class LineTarget:
         from forebay.datatasks.plans.ledger import Ledger  # Arrow: only where it is needed
 
         return Ledger(self.home, self.pipeline.name, self.line)
+
+    def changed_notes(self, plans: Sequence[WindowPlan]) -> list[str]:
+        """Notes on trained windows whose data is not what it was when they were planned."""
+        from forebay.datatasks.look.changes import changes_since
+
+        project = self.project
+        found = changes_since(project.root, self.pipeline, project.sources, self.ledger, plans)
+        return [
+            f"window {key}: {'; '.join(words)} (to train it on them: "
+            f"`{retrain_command(self.chain, key, key)}`)"
+            for key, words in found.items()
+        ]
 
     def require_rows(self, plans: Sequence[WindowPlan]) -> None:
         """As `require_beginning`, but nobody is told to wait for rows whose times no window has.

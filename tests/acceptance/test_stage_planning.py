@@ -184,6 +184,30 @@ def test_48_windows_cost_one_scan_of_each_source_in_any_order(
     assert {(each.generation, each.recorded) for each in sunk_again} == {(1, False)}
 
 
+@pytest.mark.timeout(300)
+def test_pipelines_on_the_same_sources_share_their_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two at the same moment, and one afterwards: footers are read once, folders are listed."""
+    hourly = enter(hourly_project(tmp_path / "hourly"), monkeypatch)
+    for name in ("offers", "later"):
+        (hourly.root / f"config/pipelines/{name}.yaml").write_text(json.dumps(hourly.pipeline))
+
+    def calls(*names: str) -> list[int]:
+        span = ("--from", "2026-03-01", "--to", "2026-03-02")
+        plans = [hourly.start("plan", name, *span) for name in names]
+        printed = [plan.communicate(timeout=120)[0] for plan in plans]
+        return sorted(int(text.split()[-3]) for text in printed)
+
+    alone, whole = calls("ads", "offers")
+    assert whole - alone == HOURS + IMPRESSION_FILES
+    with watched(hourly.root / "data") as reads:
+        assert calls("later") == [alone]
+    # Of files by path only footers were needed; in those of mixed hours rows are cut again.
+    assert not [path for path in reads.opened if path.startswith("history/")]
+
+
+
 def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     timer = TimerResult.model_validate(stage("timer", "ads", "2026-03-01"))
     assert timer.state == "open"

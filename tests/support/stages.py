@@ -16,6 +16,7 @@ from forebay.config.load import Project
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval, Window
+from forebay.datatasks.planning.lister import SourceLister
 from forebay.datatasks.plans import plan_rows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.contract.base import Readiness, Scan
@@ -61,6 +62,10 @@ class Stages:
 
     def stage(self, number: int, source: str, since: datetime | None = None) -> SourceStage:
         return SourceStage(self.target(number), source, lambda: self.now, since)
+
+    def lister(self, use: str, ahead: int = 99) -> SourceLister:
+        given = (self.sources[use], self.root, self.ledger, lambda: self.now)
+        return SourceLister(*given, ahead, lock_seconds=1.0)
 
     def source(
         self,

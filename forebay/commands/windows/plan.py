@@ -54,14 +54,14 @@ def plan(
             asked_range(target.pipeline, first, last, due, datetime.now(UTC)),
             warm_start=None,
             clock=lambda: datetime.now(UTC),
-            check_trained=True,
             waiting=seen.say,
         )
     shown = Output(output)
     rows = [row for plan in report.plans for row in _rows(plan)]
     columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
     shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
-    for text in report.notes:
+    trained = [plan for plan in report.plans if target.is_trained(plan.window, plan.generation)]
+    for text in [*report.notes, *target.changed_notes(trained)]:
         note(f"note: {text}")
     if not shown.is_json:
         shown.line()

@@ -84,9 +84,9 @@ class Operations:
             target.pipeline.dataset.grid.between(first, last),
             warm_start=None,
             clock=now,
-            check_trained=True,
         )
-        return {"notes": report.notes}
+        trained = [each for each in report.plans if target.is_trained(each.window, each.generation)]
+        return {"notes": [*report.notes, *target.changed_notes(trained)]}
 
     def run(
         self, first: str, last: str, line: str, *, reprocess: bool = False, **more: Any

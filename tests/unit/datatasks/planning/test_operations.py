@@ -14,19 +14,18 @@ import pytest
 from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
-from forebay.datatasks.planning import operations
+from forebay.datatasks.planning import operations, source_operation
 from forebay.datatasks.planning.operations import (
-    SourceOperation,
+    Listed,
     by_stream,
     fingerprint_of,
     identity_of,
     shares_of,
     window_hours,
 )
+from forebay.datatasks.planning.source_operation import SourceOperation
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan, plan_text, skipped_text
 from forebay.datatasks.sources.common.contract.base import Scan
-from forebay.datatasks.sources.common.contract.borders import Proposed
-from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.task_table import TASK_SCHEMA
 from forebay.errors import ConfigError, DataError, NotReadyError
@@ -116,8 +115,13 @@ def test_a_fingerprint_is_of_what_decides_the_rows_and_of_nothing_else() -> None
 
 def operation(found: Any, windows: int, ahead: int = 99, use: str = "a") -> SourceOperation:
     shares = shares_of(found.pipeline, found.sources, [found.window(n) for n in range(windows)])
-    given = (use, found.sources[use], found.root, shares[use], lambda: found.now, ahead)
-    return SourceOperation(*given, borders=Proposed(), cache=PlanCache())
+    return SourceOperation(found.lister(use, ahead), shares[use])
+
+
+def list_one(found: Any, use: str) -> Listed:
+    one, key = operation(found, 1, 9, use), found.window(0).key
+    one.list_window(key)
+    return one.listed[key]
 
 
 def test_one_scan_lists_all_windows_that_are_complete_up_to_a_bound(tmp_path: Path) -> None:
@@ -125,16 +129,17 @@ def test_one_scan_lists_all_windows_that_are_complete_up_to_a_bound(tmp_path: Pa
         MEMORY["a"] = table([noon(0), noon(1), noon(1), noon(3)])
         every = operation(found, 5, ahead=3)
         keys = [found.window(number).key for number in range(5)]
-        assert not every.is_listed(keys[0])
-        first = every.list_window(keys[0])
-        assert [every.is_listed(key) for key in keys] == [True, True, True, False, False]
+        assert keys[0] not in every.listed
+        every.list_window(keys[0])
+        first = every.listed[keys[0]]
+        assert [key in every.listed for key in keys] == [True, True, True, False, False]
         assert len(found.scans) == 1
         assert (first.plan.rows, first.plan.tasks, first.plan.reason) == (1, 1, "")
-        assert every.list_window(keys[1]).plan.rows == 2
-        empty = every.list_window(keys[2])
-        assert (empty.plan.rows, empty.plan.reason, every.storage_calls) == (0, "no rows", 1)
+        assert every.listed[keys[1]].plan.rows == 2
+        empty = every.listed[keys[2]]
+        assert (empty.plan.rows, empty.plan.reason, every.lister.storage_calls) == (0, "no rows", 1)
         every.list_window(keys[4])
-        assert not every.is_listed(keys[3]), "an earlier window is not scanned with a later one"
+        assert keys[3] not in every.listed, "an earlier window is not scanned with a later one"
         assert len(found.scans) == 2
 
 
@@ -145,7 +150,7 @@ def test_windows_that_are_not_over_are_left_to_their_own_scan(tmp_path: Path) ->
         listed = operation(found, 3)
         listed.list_window(found.window(0).key)
         keys = [found.window(number).key for number in range(3)]
-        assert [listed.is_listed(key) for key in keys] == [True, True, False]
+        assert [key in listed.listed for key in keys] == [True, True, False]
         with pytest.raises(StopIteration):
             listed.list_window("2020-01-01")
 
@@ -155,8 +160,7 @@ def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path
     with stages(tmp_path, ("a", "b", "c"), dataset={"streams": streams}) as found:
         for name, hours in (("a", [0, 5]), ("b", [0, 3]), ("c", [1])):
             MEMORY[name] = table([START + timedelta(hours=hour) for hour in hours])
-        key = found.window(0).key
-        tables = by_stream([operation(found, 1, 9, name).list_window(key) for name in "abc"])
+        tables = by_stream([list_one(found, name) for name in "abc"])
         assert list(tables) == ["both", "alone"]
         hours = tables["both"]["hour"].to_pylist()
         assert hours == sorted(hours)
@@ -168,7 +172,7 @@ def test_tasks_of_a_stream_are_ordered_by_hour_and_then_by_source(tmp_path: Path
 def test_a_time_before_the_epoch_is_a_time(tmp_path: Path) -> None:
     with stages(tmp_path) as found:
         MEMORY["a"] = table([datetime(1969, 1, 1, tzinfo=UTC)])
-        assert operation(found, 1).list_window(found.window(0).key).plan.rows == 0
+        assert list_one(found, "a").plan.rows == 0
         MEMORY["a"] = pa.table({"at": pa.array([None], pa.timestamp("us", "UTC")), "n": [1]})
         with pytest.raises(DataError):
             operation(found, 1).list_window(found.window(0).key)
@@ -185,7 +189,7 @@ def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
             slept.append(seconds)
             found.now += timedelta(seconds=seconds)
 
-        monkeypatch.setattr(operations, "time", SimpleNamespace(sleep=sleep))
+        monkeypatch.setattr(source_operation, "time", SimpleNamespace(sleep=sleep))
         told: list[tuple[str, str, str]] = []
         listed = operation(found, 2)
         listed.waiting = lambda *facts: told.append(facts)
@@ -208,10 +212,10 @@ def test_the_deadline_may_pass_while_it_looks(
     with stages(tmp_path, source={"ready": {"wait": "20s"}}) as found:
         found.late["a"] = START
         slept: list[float] = []
-        monkeypatch.setattr(operations, "time", SimpleNamespace(sleep=slept.append))
+        monkeypatch.setattr(source_operation, "time", SimpleNamespace(sleep=slept.append))
         instants = [found.now + timedelta(seconds=seconds) for seconds in (0, 19.9, 20.1)]
         listed = operation(found, 1)
-        listed.clock = lambda: instants.pop(0) if instants else found.now + DAY
+        listed.lister.clock = lambda: instants.pop(0) if instants else found.now + DAY
         with pytest.raises(NotReadyError):
             listed.list_window(found.window(0).key)
         assert slept == [0.0]

@@ -130,9 +130,6 @@ def test_trained_windows_are_not_looked_at_again(ledger: Ledger) -> None:
     second = plan(ledger, ONE, [source], "2020-03-01", "2020-03-02")
     assert (second.plans, second.storage_calls, second.reused) == (first.plans, 0, 2)
     assert second.notes == []
-    checked = plan(ledger, ONE, [source], "2020-03-01", "2020-03-02", check_trained=True)
-    assert (checked.plans, len(checked.notes)) == (first.plans, 2)
-    assert "--reprocess" in checked.notes[0]
 
 
 def test_a_scan_for_new_windows_leaves_trained_ones_out(

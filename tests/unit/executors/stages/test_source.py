@@ -217,7 +217,7 @@ def test_a_source_that_is_not_read(found: Stages) -> None:
 def test_one_call_at_a_time_looks_at_a_source(found: Stages) -> None:
     results = []
     call = threading.Thread(target=lambda: results.append(found.source(4)))
-    with Listings(found.ledger).looking_at("a", 1.0):
+    with found.lister("a").alone():
         call.start()
         call.join(0.3)
         assert call.is_alive()
@@ -228,7 +228,7 @@ def test_one_call_at_a_time_looks_at_a_source(found: Stages) -> None:
 def test_a_lock_that_is_never_given_back_is_no_wait_for_ever(tmp_path: Path) -> None:
     with (
         stages(tmp_path, schedule={"plan_timeout": "1s"}) as found,
-        Listings(found.ledger).looking_at("a", 1.0),
+        found.lister("a").alone(),
         pytest.raises(InfrastructureError, match="locked for 1 s"),
     ):
         found.source(4)

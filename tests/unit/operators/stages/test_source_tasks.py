@@ -1,4 +1,4 @@
-"""A source's task and the joiner: one scan for many windows, waiting, counts."""
+"""A source's task: one scan for many windows, waiting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from forebay.home.store.base import Stored
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages import source as module
-from forebay.operators.stages.joiner import JoinerOperator
 from forebay.operators.stages.source import SourceOperator
 from forebay.operators.triggers.ready import ReadyTrigger
 
@@ -189,32 +187,3 @@ def test_bad_data_and_endless_waits_are_told(place: Place) -> None:
     place.answers(waiting(1) | {"deadline": None})
     with pytest.raises(InfrastructureError, match="without a deadline"):
         place.operator().work(REQUEST, {})
-
-
-def joined(*answers: dict[str, Any] | None) -> dict[str, Any]:
-    names = [f"s{number}" for number in range(len(answers))]
-    left = {f"sources.{name}": answer for name, answer in zip(names, answers, strict=True)}
-
-    def pull(task_ids: str, default: object) -> object:
-        return left.get(task_ids, default)
-
-    context: Any = {"ti": SimpleNamespace(xcom_pull=pull)}
-    sources = {name: f"sources.{name}" for name in names}
-    operator = JoinerOperator(task_id="joiner", sources=sources, pipeline="ads", config="/config")
-    return operator.work(replace(REQUEST, task_id="joiner"), context)
-
-
-def test_the_joiner_adds_up() -> None:
-    first = listed(rows=7, tasks=2, files=1, storage_calls=9)
-    second = listed(rows=3, tasks=1, files=4) | {"source": "views"}
-    counts = {"sources": 2, "tasks": 3, "files": 5, "storage_calls": 9}
-    rows = {"rows": {"clicks": 7, "views": 3}, "rows_total": 10}
-    assert joined(first, second) == {"window": KEY, **counts, **rows}
-    assert joined(first, second | {"rows": None})["rows_total"] is None
-
-
-def test_the_joiner_wants_every_source_of_this_window() -> None:
-    with pytest.raises(InfrastructureError, match="source s1 left no result for window 2026-03-05"):
-        joined(listed(), None)
-    with pytest.raises(InfrastructureError, match="has a result for window 2026-03-04"):
-        joined(listed("2026-03-04"))
