@@ -207,7 +207,6 @@ def test_pipelines_on_the_same_sources_share_their_scan(
     assert not [path for path in reads.opened if path.startswith("history/")]
 
 
-
 def test_a_window_step_by_step(project: Project, stage: Caller) -> None:
     timer = TimerResult.model_validate(stage("timer", "ads", "2026-03-01"))
     assert timer.state == "open"

@@ -13,13 +13,24 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from support.kill_cases import assert_exact
-from support.kills import job_processes, kill_tree, log_of, no_process_left, pid_of, running
-from support.projects import FIRST_DAY, Project, ads_pipeline, ads_project
+from support.kill_cases import assert_exact, expected_of
+from support.kills import (
+    is_alive,
+    job_processes,
+    kill_tree,
+    log_of,
+    no_process_left,
+    pid_of,
+    running,
+)
+from support.projects import DAY, FIRST_DAY, Project, ads_pipeline, ads_project
+from support.standing import processes, runner_of, trained
+from support.there import until
 from support.toy_roles.jobs import eventually
 
 from forebay.config.load import load_project
 from forebay.executors.job.handle import JobHandle
+from forebay.executors.job.runners import end_runner
 from forebay.executors.model_line.chain import ModelChain
 from forebay.home.database.open import close_databases, database_of
 from forebay.home.database.tables import link_files, manifests
@@ -151,3 +162,37 @@ def test_a_host_that_dies_in_the_middle_of_a_window(hosts: tuple[Project, Projec
     other.forebay(*RUN, timeout_seconds=150)
     assert_exact(other)
     assert_resumed(other, sealed_by=one)
+
+
+@pytest.mark.chaos
+def test_lines_that_stand_on_two_hosts_take_turns_and_take_over(
+    hosts: tuple[Project, Project],
+) -> None:
+    """What a trainer holds since its last window is older than what the other host has trained."""
+    days = [f"{FIRST_DAY + number * DAY:%Y-%m-%d}" for number in range(5)]
+    pipeline = ads_pipeline(checkpoint={"every_steps": 20}, process="standing")
+    root = hosts[0].root.with_name("standing")
+    one = ads_project(root, days=len(days), rows=ROWS // 4, pipeline=pipeline)
+    one = replace(one, home_folder=hosts[0].home)
+    other = replace(one, home_folder=hosts[1].home)
+
+    def run(day: int) -> tuple[str, ...]:
+        return ("run", "ads", "--from", days[day], "--to", days[day])
+
+    try:
+        for day, host in enumerate((one, other, one)):
+            host.forebay(*run(day), process=True)
+            assert trained(host) == expected_of(host, day + 1)
+        assert processes(one).keys() == processes(other).keys() >= {"trainer", "driver"}
+        victims = processes(one).values()
+        with running(one, *run(3)) as first:
+            eventually(lambda: ModelChain(Home(one.home), "ads").seal(days[3], 1), 60)
+            kill_tree(one, first)
+        assert not any(map(is_alive, victims))
+        for day, host in ((3, other), (4, one)):
+            host.forebay(*run(day), process=True, timeout_seconds=150)
+            assert trained(host) == expected_of(host, day + 1)
+    finally:
+        for host in (one, other):
+            end_runner(runner_of(host))
+    assert until(lambda: not processes(one) and not processes(other), 20)

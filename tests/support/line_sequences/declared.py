@@ -96,10 +96,14 @@ class Use(NamedTuple):
 
 @dataclass
 class Declared:
-    """What is declared now. `changes` are those that are not undone, the oldest first."""
+    """What is declared now. `changes` are those that are not undone, the oldest first.
+
+    stands: whether the processes of jobs stay for the next one.
+    """
 
     root: Path
     warm: bool = False
+    stands: bool = False
     log: str = f"data/{CLICKS}"
     values: dict[str, Any] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -113,6 +117,7 @@ class Declared:
         stream = {"kind": "log", "options": options, "columns": COLUMNS}
         sources = sources_of(stream, _COLUMNS, "5d")
         self.values = {"sources": sources, "pipeline": pipeline_of(warm=self.warm)}
+        self.values["pipeline"]["job"]["process"] = "standing" if self.stands else "per_window"
         for place, value in self.changes:
             _set(self.values, place, copy.deepcopy(value))
 

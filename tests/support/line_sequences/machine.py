@@ -70,7 +70,7 @@ class Life:
         self.seed = seed
         self.root = Path(tempfile.mkdtemp(prefix="line-sequence"))
         random = Random(f"{seed} begins")
-        self.declared = Declared(self.root, warm=random.random() < 0.4)
+        self.declared = Declared(self.root, warm=random.random() < 0.4, stands=seed % 2 == 1)
         self.world = World(self.root, random)
         self.operations = LineOperations(self.declared.project, Home(self.root / ".forebay"))
         self.judge = Judge(self.world, self.declared)

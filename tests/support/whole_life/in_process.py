@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -9,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from forebay.config.specs.jobs import STANDING
 from forebay.datatasks.sources.parquet import footer_process, footer_reader
 from forebay.executors.job import host
 from forebay.executors.job.request import JobRequest
@@ -20,6 +22,9 @@ from forebay.executors.trainer import loop
 from forebay.executors.trainer.train import run
 from forebay.system.processes.identity import ProcessIdentity
 from support.sequences.live_reader import LiveReader
+
+# What trainers of lines that stand hold, with what their next jobs need.
+_STANDING: dict[tuple[str, ...], tuple[str, dict[str, Any]]] = {}
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -64,13 +69,17 @@ class _Execution:
 
 
 class InProcessPlane:
-    """Calls the trainer where others start it."""
+    """Calls the trainer where others start it. kept: what a trainer that stays still holds."""
 
     kills = False
 
+    def __init__(self, kept: dict[str, Any]) -> None:
+        self.kept = kept
+
     def start(self, launch: Launch) -> _Execution:
         if launch.role == "trainer":
-            run(given_of(TRAINER, launch.arguments, Stop()))  # its error ends the job
+            given = given_of(TRAINER, launch.arguments, Stop())
+            run(dataclasses.replace(given, kept=self.kept))  # its error ends the job
         return _Execution(launch.role)
 
     def stop(self, grace_seconds: float) -> None:
@@ -85,9 +94,18 @@ class _Ended:
 
 
 def _start(held: host.LocalJob, request: JobRequest, command: Sequence[str]) -> Any:
-    """Stands where the supervisor's process is started; its lock is released by the submitter."""
-    del request, command
-    supervisor.Supervisor(held.folder.path, ROLES, lock=os.dup(held.lock.descriptor)).run()
+    """Stands where the supervisor's process is started; its lock is released by the submitter.
+
+    Of a line that stands, the trainer holds what it did after the job before, unless that failed.
+    """
+    line = (request.home, request.pipeline_name, request.line)
+    needs, kept = _STANDING.pop(line, ("", {}))
+    wanted = " ".join([request.line_fingerprint, *command])
+    plane = InProcessPlane(kept if needs == wanted else {})
+    lock = os.dup(held.lock.descriptor)
+    code = supervisor.Supervisor(held.folder.path, ROLES, lock=lock, plane=plane).run()
+    if code == 0 and request.pipeline_spec().job.process == STANDING:
+        _STANDING[line] = (wanted, plane.kept)
     return _Ended()
 
 
@@ -117,7 +135,6 @@ def run_jobs_here(replace: Callable[[Any, str, object], None] = setattr) -> None
     """
     replace(loop, "RemoteReader", LiveReader)
     replace(host.LocalJob, "start", _start)
-    replace(supervisor, "make_plane", lambda _name, _job: InProcessPlane())
     # No process is waited for.
     replace(supervisor, "_TICK_SECONDS", 0.001)
     # The page cache outlives a process, so what a kill leaves is the same without it.
