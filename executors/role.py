@@ -21,7 +21,7 @@ from typing import Any
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.link.local import LocalLink, add_link_arguments
 from forebay.executors.link.protocol import RoleLink
-from forebay.executors.link.role_calls import RoleCalls, Stop
+from forebay.executors.link.role_calls import AHEAD_NAME, RoleCalls, Stop
 from forebay.executors.roles.table import Role
 from forebay.system.liveness import Activity, start_pulse
 from forebay.system.output.error_report import ErrorReport
@@ -66,22 +66,33 @@ def role_process(role: Role, arguments: list[str] | None = None) -> Iterator[Giv
         yield given
 
 
-def run_role(role: Role, run: Callable[[Given], None], arguments: list[str] | None = None) -> None:
+def run_role(
+    role: Role,
+    run: Callable[[Given], None],
+    arguments: list[str] | None = None,
+    prepare: Callable[[Given], None] = lambda _given: None,
+) -> None:
     """The `main` of a role that stays where its supervisor does; raises as `role_process`.
 
     It runs one job after the other then, each with a link of its own. After an error it ends, as
-    does a trainer that was stopped: what it holds is of no window's end.
+    does a trainer that was stopped: what it holds is of no window's end. prepare: what it does when
+    it is started ahead, with the arguments of the line's last job.
     """
     calls = RoleCalls.inherited()
     if calls is None:
         with role_process(role, arguments) as given:
             run(given)
         return
-    given = given_of(role, arguments, calls.first)
-    start_role(given.link)
+    given, ahead = given_of(role, arguments, calls.first), os.environ.pop(AHEAD_NAME, None)
+    start_role(given.link, pulses=ahead is None)
+    if ahead is not None:
+        _prepare(role, prepare, given)
     while True:
-        with role_exit(given.link, stays=True):
-            _run_one(role, run, given)
+        if ahead is None:
+            with role_exit(given.link, stays=True):
+                _run_one(role, run, given)
+            calls.over()
+        ahead = None
         following = calls.next()
         if following is None:
             return
@@ -89,6 +100,15 @@ def run_role(role: Role, run: Callable[[Given], None], arguments: list[str] | No
         begin.enter()
         given = replace(given_of(role, begin.arguments, stop), kept=given.kept)
         start_pulse(given.link.pulse)
+
+
+def _prepare(role: Role, prepare: Callable[[Given], None], given: Given) -> None:
+    try:
+        prepare(given)
+    except (ForebayError, OSError) as error:  # the next job meets it, or does without
+        _LOG.warning("%s is not prepared for its next job: %s", role.name, error)
+    else:
+        _LOG.info("%s is ready for its next job", role.name)
 
 
 def _run_one(role: Role, run: Callable[[Given], None], given: Given) -> None:
@@ -155,12 +175,12 @@ def link_of_child(arguments: list[str] | None = None) -> RoleLink:
     return LocalLink(parser.parse_args(arguments).job)
 
 
-def start_role(link: LocalLink) -> None:
+def start_role(link: LocalLink, *, pulses: bool = True) -> None:
     """Set up the process of a role; the first call in each role's `main`.
 
     The process ends (SIGKILL) with its supervisor. Log lines go to stderr in UTC; a crash in C++
     and SIGUSR1 write the stacks of all threads there too. Neither the process nor its children dump
-    core. From now on the supervisor sees whether the process makes progress.
+    core. From now on the supervisor sees whether the process makes progress, if it `pulses`.
 
     Raises:
         SystemExit: when the supervisor ended before this call.
@@ -175,7 +195,8 @@ def start_role(link: LocalLink) -> None:
     if not started_by_supervisor():
         _LOG.error("the supervisor ended while this process started")
         raise SystemExit(InfrastructureError.exit_code)
-    start_pulse(link.pulse)
+    if pulses:
+        start_pulse(link.pulse)
 
 
 def _dump_no_memory() -> None:

@@ -313,6 +313,13 @@ class StandingSpec(Spec):
         le=timedelta(days=7),
         description="They end when no window comes for so long",
     )
+    ahead: Duration | None = Field(
+        default=None,
+        ge=timedelta(seconds=1),
+        le=timedelta(hours=1),
+        description="Once ended after `idle`, they start again so long before the window that goes "
+        "on now is over (default: with the next window)",
+    )
     memory: MemorySize | None = Field(
         default=None,
         ge=64 * 2**20,

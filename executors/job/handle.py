@@ -13,7 +13,7 @@ from pathlib import Path
 
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
-from forebay.executors.job.host import LIVE_SECONDS, JobHost, host_of
+from forebay.executors.job.host import LIVE_SECONDS, JobHost, Started, host_of
 from forebay.executors.job.request import JobStatus
 from forebay.executors.job.stored_jobs import StoredJob, stored_job
 from forebay.home.database.open import database_of
@@ -56,6 +56,28 @@ class JobHandle:
     def status(self) -> JobStatus:
         """The state of the job now; raises as `look`."""
         return self.look().status
+
+    def is_started(self, seconds: float, process: Started | None = None) -> bool:
+        """Wait for the first report of the job's supervisor; False when it ends without one.
+
+        process: the supervisor, if it is this process's child.
+
+        Raises:
+            ForebayError: the reason why it could not start.
+        """
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            ended = process is None or process.poll() is not None
+            job = self.look()
+            status = job.row.status
+            if status.state != "submitted":
+                if status.started_at is None and status.error is not None:
+                    raise status.error.exception()
+                return True
+            if ended and job.is_here and not self.host.is_held(self.job_id):
+                return False
+            time.sleep(_POLL_SECONDS)
+        return False
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job has ended or is lost, or for so many seconds.

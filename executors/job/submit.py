@@ -8,12 +8,14 @@ submitter was killed is seen as lost at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection
 
 from forebay.errors import InfrastructureError, UsageError
 from forebay.executors.job import job_changes
 from forebay.executors.job.handle import JobHandle
-from forebay.executors.job.host import LIVE_SECONDS, SUPERVISOR_COMMAND, HeldJob, Started, host_of
+from forebay.executors.job.host import LIVE_SECONDS, SUPERVISOR_COMMAND, HeldJob, host_of
 from forebay.executors.job.request import JobRequest
 from forebay.executors.job.stored_jobs import find_job, is_silent, stored_job
 from forebay.home.database.format import record_format
@@ -55,11 +57,9 @@ def submit(
     submission = _Submission(home, request, run)
     deadline = time.monotonic() + _START_DEADLINE_SECONDS
     while True:
-        epoch = submission.start(supervisor)
-        if epoch is None:
-            epoch = submission.join()
-        if epoch is not None:
-            return JobHandle(home, request.job_id, epoch)
+        handle = submission.start(supervisor) or submission.join()
+        if handle is not None:
+            return handle
         if time.monotonic() > deadline:
             raise submission.not_started()
         time.sleep(_POLL_SECONDS)
@@ -86,21 +86,21 @@ class _Submission:
         self.host = host_of(home)
         self._killed = 0
 
-    def start(self, supervisor: Sequence[str]) -> int | None:
-        """The epoch; None if another process runs the job, or its supervisor was killed at once."""
+    def start(self, supervisor: Sequence[str]) -> JobHandle | None:
+        """None if another process runs the job, or its supervisor was killed at once."""
         with self.host.hold(self.request.job_id, LIVE_SECONDS) as held:
-            epoch = None if held is None else self._store(held)
-            if held is None or epoch is None:
+            handle = None if held is None else self._store(held)
+            if held is None or handle is None:
                 return None
             process = held.start(self.request, supervisor)
-        if self._is_started(process):
-            return epoch
+        if handle.is_started(_START_DEADLINE_SECONDS, process):
+            return handle
         self._killed += 1
         if (process.poll() or 0) >= 0 or self._killed > _KILLED_MAX:
             raise self.not_started()
         return None
 
-    def _store(self, held: HeldJob) -> int | None:
+    def _store(self, held: HeldJob) -> JobHandle | None:
         """Prepare and store the submission; None where another host runs the job."""
         runtime = runtime_of(self.home)
         job = find_job(self.home, self.request.job_id)
@@ -111,38 +111,21 @@ class _Submission:
                 return None
         continues = job is not None and job.row.is_active and job.is_here
         held.prepare(self.request, continues=continues)
-        return database_of(self.home).transact(
+        return self._handle(
             lambda rows: job_changes.submit(rows, self.request, runtime, self.run, before)
         )
 
-    def join(self) -> int | None:
-        """The epoch at a job that another call has started; None if none is certain to run."""
+    def join(self) -> JobHandle | None:
+        """Of a job that another call has started; None if none is certain to run."""
         found = find_job(self.home, self.request.job_id)
         if found is None or (found.is_here and not self.host.is_supervised(self.request.job_id)):
             return None  # it is about to be submitted, or its supervisor is about to end
-        database = database_of(self.home)
-        epoch = database.transact(lambda rows: job_changes.join(rows, self.request, self.run))
-        return epoch if epoch is not None and self._is_started(None) else None
+        handle = self._handle(lambda rows: job_changes.join(rows, self.request, self.run))
+        return handle if handle is not None and handle.is_started(_START_DEADLINE_SECONDS) else None
 
-    def _is_started(self, process: Started | None) -> bool:
-        """Wait for the supervisor's first report; False when it ends without one.
-
-        Raises:
-            ForebayError: the reason why it could not start.
-        """
-        deadline = time.monotonic() + _START_DEADLINE_SECONDS
-        while time.monotonic() < deadline:
-            ended = process is None or process.poll() is not None
-            job = stored_job(self.home, self.request.job_id)
-            status = job.row.status
-            if status.state != "submitted":
-                if status.started_at is None and status.error is not None:
-                    raise status.error.exception()
-                return True
-            if ended and job.is_here and not self.host.is_held(self.request.job_id):
-                return False
-            time.sleep(_POLL_SECONDS)
-        return False
+    def _handle(self, change: Callable[[Connection], int | None]) -> JobHandle | None:
+        epoch = database_of(self.home).transact(change)
+        return None if epoch is None else JobHandle(self.home, self.request.job_id, epoch)
 
     def not_started(self) -> InfrastructureError:
         job_id = self.request.job_id

@@ -19,6 +19,8 @@ from forebay.system.message import Message
 
 # The descriptor of a process's end of its channel.
 CHANNEL_NAME = "FOREBAY_ROLE_CHANNEL"
+# Set where the process is started ahead of the first job that it runs.
+AHEAD_NAME = "FOREBAY_ROLE_AHEAD"
 _STOP, _OVER = b"stop", b"over"
 _MESSAGE_BYTES = 1 << 20
 
@@ -96,9 +98,12 @@ class RoleCalls:
         channel.set_inheritable(False)
         return cls(channel)
 
-    def next(self) -> tuple[Begin, Stop] | None:
-        """Say that the job is over, and wait for the next; None once the supervisor is gone."""
+    def over(self) -> None:
+        """Say that the job is over."""
         self._channel.send(_OVER)
+
+    def next(self) -> tuple[Begin, Stop] | None:
+        """Wait for the next job; None once the supervisor is gone."""
         return self._begins.get()
 
     def _listen(self) -> None:

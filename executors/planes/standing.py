@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from forebay.executors.link.role_calls import CHANNEL_NAME, ProcessCalls
+from forebay.executors.link.role_calls import AHEAD_NAME, CHANNEL_NAME, ProcessCalls
 from forebay.executors.planes.base import Ended, EndReason, Launch, Resized, Usage
 from forebay.executors.planes.local import LocalExecution, LocalPlane
 from forebay.executors.roles.resources import Resources
@@ -22,11 +23,17 @@ class StandingExecution:
     """An `Execution`: one job in a process that stays. Its exit code is 0 when the job is over."""
 
     def __init__(
-        self, process: LocalExecution, calls: ProcessCalls, environment: Mapping[str, str]
+        self,
+        process: LocalExecution,
+        calls: ProcessCalls,
+        environment: Mapping[str, str],
+        *,
+        is_over: bool = False,
     ) -> None:
+        """is_over: whether the process has no job, but waits for its first."""
         self.process, self.calls, self._environment = process, calls, environment
         self._before = process.usage() or Usage()
-        self.is_over = False
+        self.is_over = is_over
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -88,11 +95,13 @@ class StandingPlane:
         self._runner = runner
         self._bodies = frozenset(role.name for role in roles() if role.body)
         self._jobs: dict[str, StandingExecution] = {}
+        self._launches: dict[str, Launch] = {}
 
     def start(self, launch: Launch) -> LocalExecution | StandingExecution:
         launch = replace(launch, environment={**launch.environment, JOB_ID_NAME: self._runner})
         if launch.role not in self._bodies:
             return self._local.start(launch)
+        self._launches[launch.name] = launch
         before = self._jobs.pop(launch.name, None)
         again = None if before is None else before.again(launch)
         if again is None:
@@ -104,10 +113,21 @@ class StandingPlane:
         self._jobs[launch.name] = again
         return again
 
-    def _started_new(self, launch: Launch) -> StandingExecution:
+    def start_ahead(self, log: Path) -> None:
+        """Start what the last job had, to wait for the next one. log: until that begins.
+
+        Raises:
+            OSError, ConfigError, InfrastructureError: when a process cannot be started.
+        """
+        for name, launch in self._launches.items():
+            here = replace(launch, log_path=log)
+            self._jobs[name] = self._started_new(here, is_ahead=True)
+
+    def _started_new(self, launch: Launch, *, is_ahead: bool = False) -> StandingExecution:
         calls = ProcessCalls()
         number = calls.theirs.fileno()
         environment = {**launch.environment, CHANNEL_NAME: str(number)}
+        environment |= {AHEAD_NAME: "1"} if is_ahead else {}
         try:
             process = self._local.start_with(replace(launch, environment=environment), (number,))
         except BaseException:
@@ -115,7 +135,7 @@ class StandingPlane:
             raise
         finally:
             calls.theirs.close()
-        return StandingExecution(process, calls, launch.environment)
+        return StandingExecution(process, calls, launch.environment, is_over=is_ahead)
 
     def stop(self, grace_seconds: float) -> None:
         """End the job: ask its processes to be done with it, and end those that are not in time."""

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from forebay.config.specs.jobs import STANDING, StandingSpec
+from forebay.config.specs.windows import WindowGrid
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job.host import SUPERVISOR_COMMAND
 from forebay.executors.job.runners import (
@@ -51,6 +53,7 @@ from forebay.system.output.process_log import set_up_logging
 from forebay.system.processes.ends import when_told_to_end
 
 _LOOK_SECONDS = 1.0
+_AHEAD_LOG = "ahead.log"
 _LOG = logging.getLogger(__name__)
 
 
@@ -151,8 +154,10 @@ class Desk:
 
 
 class Runner:
-    def __init__(self, place: RunnerPlace, home: Home, spec: StandingSpec) -> None:
-        self._place, self._home, self._spec = place, home, spec
+    def __init__(
+        self, place: RunnerPlace, home: Home, spec: StandingSpec, grid: WindowGrid
+    ) -> None:
+        self._place, self._home, self._spec, self._grid = place, home, spec, grid
         self._plane = StandingPlane(place.name)
 
     def run(self, first: Handed, needs: dict[str, str]) -> int:
@@ -200,22 +205,47 @@ class Runner:
         return run_held(handed.folder, held, self._plane, None if desk is None else desk.rest)
 
     def _awaited(self, desk: Desk) -> Handed | None:
-        """The next job; None after `idle`, or once its socket is gone, or its home."""
-        deadline = time.monotonic() + self._spec.idle.total_seconds()
-        while time.monotonic() < deadline and self._place.is_own:
-            handed = desk.next(_LOOK_SECONDS)
-            if handed is not None:
+        """The next job; None after `idle`, or once its socket is gone, or its home.
+
+        With `ahead` the processes are there again before the next window is due, once.
+        """
+        idle = self._spec.idle.total_seconds()
+        return self._waited(desk, idle) or self._ahead(desk, idle) or desk.end()
+
+    def _ahead(self, desk: Desk, idle: float) -> Handed | None:
+        if self._spec.ahead is None or desk.is_ending or not self._place.is_own:
+            return None
+        ahead, now = self._spec.ahead.total_seconds(), datetime.now(UTC)
+        left = (self._grid.at(now).end - now).total_seconds()
+        if left > ahead:
+            _LOG.info("the processes end, until %g s before the window's end", ahead)
+            self._plane.close(STOP_GRACE_SECONDS)
+            desk.memory_bytes = 0
+            handed = self._waited(desk, left - ahead)
+            if handed is not None or desk.is_ending or not self._place.is_own:
                 return handed
-            if desk.is_ending:
-                break
-        return desk.end()
+            log = self._place.folder / _AHEAD_LOG
+            try:
+                log.unlink(missing_ok=True)
+                self._plane.start_ahead(log)
+            except (OSError, ForebayError) as error:
+                _LOG.warning("the processes do not start ahead: %s", error)
+                return None
+        return self._waited(desk, min(left, ahead) + idle)
+
+    def _waited(self, desk: Desk, seconds: float) -> Handed | None:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and self._place.is_own:
+            handed = desk.next(min(_LOOK_SECONDS, left))
+            if handed is not None or desk.is_ending:
+                return handed
+        return None
 
     def _bound_memory(self, desk: Desk) -> None:
         desk.memory_bytes = self._plane.memory_bytes
         if self._spec.memory is not None and desk.memory_bytes > self._spec.memory:
             _LOG.info("the processes start anew: they hold more than standing.memory")
             self._plane.close(STOP_GRACE_SECONDS)
-            self._plane = StandingPlane(self._place.name)
             desk.memory_bytes = 0
         budget = warm_memory()
         if budget is not None and not _is_within(budget, self._home, self._place, desk):
@@ -261,5 +291,6 @@ def _runner_of(job: Path) -> tuple[Runner, dict[str, str]] | None:
         command = os.environ.get(COMMAND_NAME, " ".join(SUPERVISOR_COMMAND)).split(" ")
         if spec.process == STANDING:
             place = RunnerPlace(home, request.pipeline_name, request.line)
-            return Runner(place, home, spec.standing), needs_of(request, command)
+            grid = request.pipeline_spec().dataset.grid
+            return Runner(place, home, spec.standing, grid), needs_of(request, command)
     return None

@@ -7,6 +7,7 @@ opens no data file, no log segment and no broker: rows come only from data execu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError
 from forebay.executors.arrow_start import start_arrow
 from forebay.executors.job.handle import GONE_SECONDS
+from forebay.executors.job.request import JobRequest
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.retention.home_garbage import remove_spent_folders
 from forebay.executors.role import Given, end_at_once, run_role
@@ -35,8 +37,24 @@ _LEARNERS = "learners"
 def main(arguments: list[str] | None = None) -> None:
     # It waits for the database, with what it has trained, for as long as its supervisor does.
     PATIENCE.seconds = GONE_SECONDS
-    run_role(TRAINER, run, arguments)
+    run_role(TRAINER, run, arguments, prepare)
     end_at_once()
+
+
+def prepare(given: Given) -> None:
+    """Make the model of the line's last job, so that the next one only has to load it."""
+    start_arrow()
+    request = given.link.request("the trainer")
+    KeptLearners(given.kept, partial(_made, request)).next()
+
+
+def _made(request: JobRequest) -> Learner:
+    pipeline = request.pipeline_spec()
+    columns = declared_columns(pipeline, request.source_specs())
+    require_memory(pipeline)
+    with doing("building the model", "computing"):
+        sources, threads = len(pipeline.use_names), pipeline.job.roles.trainer.threads
+        return make_learner(pipeline, columns, sources, threads)
 
 
 def run(given: Given) -> None:
@@ -46,19 +64,12 @@ def run(given: Given) -> None:
     pipeline = request.pipeline_spec()
     columns = declared_columns(pipeline, request.source_specs())
     layout = FeatureLayout.of(pipeline.dataset, columns)
-
-    def make() -> Learner:
-        require_memory(pipeline)
-        with doing("building the model", "computing"):
-            sources, threads = len(pipeline.use_names), pipeline.job.roles.trainer.threads
-            return make_learner(pipeline, columns, sources, threads)
-
     home = Home(Path(request.home))
     remove_spent_folders(home, pipeline.name, request.line)
     chain = ModelChain(home, pipeline.name, request.line)
     if given.kept and chain.before(request.windows[0]) is None:
         given.kept.clear()  # the job begins with initial values
-    learners = KeptLearners(given.kept, make)
+    learners = KeptLearners(given.kept, partial(_made, request))
     trainer = WindowTrainer(given, request, layout, learners.next)
     given.stop.then(trainer.close)
     try:

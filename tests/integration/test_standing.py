@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from support.parquet_files import null_labels
 from support.projects import Project, ads_pipeline, ads_project
 from support.standing import processes, runner_of, trained
 from support.strangers import until
+from support.there import eventually
 
 from forebay.executors.job.host import SUPERVISOR_ARGUMENTS
 from forebay.executors.job.runners import Call, RunnerPlace, end_runner, runners_of
@@ -58,6 +60,10 @@ def links(project: Project) -> list[dict[str, Any]]:
 
 def day(number: int) -> tuple[str, str]:
     return f"2026-03-{number:02d}", f"2026-03-{number:02d}"
+
+
+def hour(number: int) -> tuple[str, str]:
+    return f"2026-03-01T{number:02d}", f"2026-03-01T{number:02d}"
 
 
 def newest(project: Project) -> Any:
@@ -196,6 +202,26 @@ def test_a_runner_ends_after_its_idle_time(made: Callable[..., Project]) -> None
     assert until(lambda: not processes(project), 15)
     project.run(*day(2))
     assert len(links(project)) == 2
+
+
+def test_processes_are_there_again_ahead_of_the_next_window(made: Callable[..., Project]) -> None:
+    left = 3600 - time.time() % 3600
+    time.sleep(left if left < 60 else 0)
+    ahead = f"{int(3600 - time.time() % 3600) - 20}s"
+    project = made(standing={"idle": "1s", "ahead": ahead})
+    fresh = made("fresh", process="per_window")
+    for each in (project, fresh):
+        each.pipeline["dataset"]["window"] = "1h"
+        each.write_pipeline()
+        each.run(*hour(0))
+    assert until(lambda: list(processes(project)) == ["supervisor"], 10)
+    before = eventually(lambda: len(found := processes(project)) == 4 and found, 40)
+    log = runner_of(project).folder / "ahead.log"
+    eventually(lambda: "trainer is ready" in log.read_text(), 20)
+    for each in (project, fresh):
+        each.run(*hour(1))
+    assert processes(project) == before
+    assert links(project) == links(fresh)
 
 
 def test_its_processes_start_anew_above_their_memory(made: Callable[..., Project]) -> None:
