@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, cast
 
@@ -79,19 +80,25 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
         """An unknown one is compared with the names of all."""
         for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
-            if name not in self.commands:
-                module = import_module(f"forebay.commands.{COMMANDS[name]}.{name}")
-                one = typer.Typer(rich_markup_mode=None)
-                if hasattr(module, "group"):
-                    one.add_typer(module.group, name=name)
-                else:
-                    one.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, name))
-                self.commands.update(typer.main.get_group(one).commands)
+            if name not in self.commands:  # completion has put names alone there
+                self.commands[name] = command_named(name)
         return self.commands.get(cmd_name)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:  # noqa: ANN401 - as above
         self.commands.update({name: TyperCommand(name) for name in COMMANDS})
         return super().shell_complete(ctx, incomplete)
+
+
+@cache
+def command_named(name: str) -> Any:  # noqa: ANN401 - as above
+    """One of COMMANDS, made once in a process."""
+    module = import_module(f"forebay.commands.{COMMANDS[name]}.{name}")
+    one = typer.Typer(rich_markup_mode=None)
+    if hasattr(module, "group"):
+        one.add_typer(module.group, name=name)
+    else:
+        one.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, name))
+    return typer.main.get_group(one).commands[name]
 
 
 def build_app() -> typer.Typer:

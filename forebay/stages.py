@@ -14,7 +14,10 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from forebay.cli import command_named
 from forebay.cli import main as run_command
+from forebay.config.specs.datasets import time_zones
+from forebay.config.specs.registry import kind_names
 from forebay.system.files.locks import is_held
 from forebay.system.files.private_socket import lock_of
 from forebay.system.processes.fork_server import serve
@@ -22,6 +25,11 @@ from forebay.system.processes.fork_server import serve
 IDLE_SECONDS = 300.0
 _LEFT_SECONDS = 86_400.0
 _IMPORTED = (
+    "forebay.datatasks.sources.iceberg.kind",
+    "forebay.datatasks.sources.kafka.kind",
+    "forebay.datatasks.sources.log.kind",
+    "forebay.datatasks.sources.parquet.kind",
+    "forebay.datatasks.sources.records.kind",
     "forebay.commands.windows.stage",
     "forebay.executors.stages.evaluate",
     "forebay.executors.stages.plan",
@@ -48,6 +56,10 @@ def main() -> None:
     start_arrow()
     for name in _IMPORTED:
         import_module(name)
+    # What each call would find out anew.
+    kind_names()
+    time_zones()
+    command_named("stage")
     folder = Path(sys.argv[1])
     _remove_left(folder)
     serve(folder, run, IDLE_SECONDS)

@@ -91,7 +91,7 @@ LABELS_MAX = 8
 
 
 @cache
-def _time_zones() -> frozenset[str]:
+def time_zones() -> frozenset[str]:
     """Names of all time zones. Cached: listing them opens some 600 files."""
     return frozenset(available_timezones())
 
@@ -190,7 +190,7 @@ class DatasetSpec(Spec):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
-        if value not in _time_zones():
+        if value not in time_zones():
             raise ValueError(f"unknown IANA time zone {value!r} (for example UTC, Europe/Berlin)")
         return value
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forebay.config.load import Project, load_project
+from forebay.config.load import Project, load_one
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.windows import Window, is_warm_start
 from forebay.errors import DataError, NotReadyError
@@ -43,7 +43,7 @@ class LineTarget:
             ConfigError: when the pipeline is not declared or has errors, or when FOREBAY_HOME was
                 written by another version.
         """
-        project = load_project(config)
+        project = load_one(config, pipeline)
         target = LineTarget(project, project.pipeline(pipeline), open_home(), line)
         if not project.pipeline_files[pipeline].automatic:
             return target

@@ -10,6 +10,7 @@ twice.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import selectors
@@ -135,6 +136,8 @@ class _Server:
         self._running: dict[int, tuple[int, socket.socket]] = {}
 
     def serve(self, idle_seconds: float) -> None:
+        gc.collect()
+        gc.freeze()  # what was imported stays, and no call has to look through it
         used_at = time.monotonic()
         while self._folder.is_dir():
             ready = self._selector.select(_LOOK_SECONDS)
