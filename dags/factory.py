@@ -125,7 +125,12 @@ def _chain(spec: PipelineSpec, sources: Mapping[str, SourceSpec], planning: dict
     joiner = EmptyOperator(task_id=task_ids.JOINER)
     sink = SinkOperator(task_id=task_ids.SINK, **planning)
     data = DataExecutorsOperator(
-        task_id=task_ids.DATA_EXECUTORS, executors=spec.job.roles.data.count, **job
+        task_id=task_ids.DATA_EXECUTORS,
+        executors=spec.job.roles.data.count,
+        # Windows train in turn: of others that are planned, the earliest waits for its own in a
+        # slot, and the scheduler starts none in vain.
+        max_active_tis_per_dag=1,
+        **job,
     )
     training = TrainingExecutorsOperator(
         task_id=task_ids.TRAINING_EXECUTORS,

@@ -159,6 +159,8 @@ def test_tasks_are_as_declared(parsed: Json) -> None:
     limits = {name: task["execution_timeout"] for name, task in found.items()}
     assert limits.pop("training_executors") == 2 * 3600 + 300
     assert set(limits.values()) == {600 + 300}
+    turns = {name: task.get("max_active_tis_per_dag") for name, task in found.items()}
+    assert turns == dict.fromkeys(found, None) | {"data_executors": 1}
     links = {name: task.get("_operator_extra_links", {}) for name, task in found.items()}
     assert set(links["data_executors"]) == {"Training log", "Window before"}
     assert set(links["training_executors"]) == {"Metrics", "Window before"}
