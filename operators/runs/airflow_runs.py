@@ -57,6 +57,13 @@ def active_runs_near(
     return [run for state in ACTIVE_STATES for run in _walk(dag_id, grid, last, first, state)]
 
 
+def latest_active_before(dag_id: str, window: Window, grid: WindowGrid) -> OtherRun | None:
+    """The queued or running run of the latest window before one; None if there is none."""
+    found = (_previous(dag_id, window.start, state) for state in ACTIVE_STATES)
+    runs = [_other(run, run.logical_date, grid) for run in found if run and run.logical_date]
+    return max(runs, key=lambda run: run.window, default=None)
+
+
 def any_runs_until(dag_id: str, window: Window) -> bool:
     """Whether a run of this window or an earlier one is running, not just queued."""
     return _previous(dag_id, window.end, "running") is not None
@@ -91,13 +98,17 @@ def _walk(
         run = _previous(dag_id, before, state)
         if run is None or run.logical_date is None or run.logical_date < not_before:
             return
-        yield OtherRun(
-            run_id=run.run_id,
-            state=str(run.state.value),
-            window=grid.at(run.logical_date),
-            clear_number=run.clear_number or 0,
-        )
+        yield _other(run, run.logical_date, grid)
         before = run.logical_date
+
+
+def _other(run: DagRun, logical_date: datetime, grid: WindowGrid) -> OtherRun:
+    return OtherRun(
+        run_id=run.run_id,
+        state=str(run.state.value),
+        window=grid.at(logical_date),
+        clear_number=run.clear_number or 0,
+    )
 
 
 def _previous(dag_id: str, before: datetime, state: str | None) -> DagRun | None:

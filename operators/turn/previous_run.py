@@ -15,6 +15,7 @@ from forebay.operators.runs.airflow_runs import (
     FINISHED_STATES,
     OtherRun,
     any_runs_until,
+    latest_active_before,
     runs_of,
     task_states,
 )
@@ -34,6 +35,9 @@ _TRAINED_STATES = frozenset({"success", "skipped"})
 @dataclass(frozen=True)
 class PreviousWindow:
     """The previous window at one moment, as far as it can be seen without starting a process.
+
+    Where no run of it exists and the line has not begun: the latest one before it with an active
+    run.
 
     further: the window before it. runs: of the previous window. training: the states of their
     training tasks. files: what is stored of the line. blocked: those runs are queued, and all
@@ -100,6 +104,8 @@ class TurnObserver:
     def _previous(self, files: TurnSnapshot) -> PreviousWindow:
         before = self.grid.before(self.request.window)
         runs = runs_of(self.request.dag_id, before, self.grid)
+        if not runs and (begins := self._begins_with(before)) is not None:
+            before, runs = begins, runs_of(self.request.dag_id, begins, self.grid)
         active = {run.state for run in runs if run.active}
         return PreviousWindow(
             key=before.key,
@@ -110,12 +116,23 @@ class TurnObserver:
             blocked=active == {"queued"} and not any_runs_until(self.request.dag_id, before),
         )
 
+    def _begins_with(self, before: Window) -> Window | None:
+        """The window of an active run with which the line, which has no model yet, may begin.
+
+        Without this a window whose neighbour's run was deleted would begin the line, and the models
+        of all that follow would lack the windows that are on their way.
+        """
+        if ModelChain(self.home, self.pipeline, self.line).first() is not None:
+            return None
+        run = latest_active_before(self.request.dag_id, before, self.grid)
+        return None if run is None else run.window
+
     def _earlier(self, previous: PreviousWindow) -> EarlierRun | None:
         """Searched only after a failure: each earlier window costs a query to Airflow."""
         recent = time.time() - previous.files.failed_at <= RECENT_SECONDS
         if previous.state is not PreviousRun.ACTIVE or not recent:
             return None
-        window = self.grid.before(self.request.window)
+        window = self.grid.parse(previous.key)
         for _ in range(_WINDOWS_MAX):
             window = self.grid.before(window)
             runs = runs_of(self.request.dag_id, window, self.grid)

@@ -19,6 +19,7 @@ from forebay.config.specs.windows import WindowGrid, WindowSize
 from forebay.operators.runs.airflow_runs import (
     active_runs_near,
     any_runs_until,
+    latest_active_before,
     runs_of,
     task_states,
 )
@@ -72,6 +73,15 @@ def test_all_runs_of_a_window_and_of_no_other(airflow: Airflow) -> None:
     assert [each.run_id for each in found] == ["run-10:37", "run-10:00"]
     assert (found[0].clear_number, found[0].state, found[0].active) == (2, "failed", False)
     assert {each.window for each in found} == {TEN}
+
+
+def test_the_latest_active_run_before_a_window(airflow: Airflow) -> None:
+    airflow.runs = [run(6, state="queued"), run(7), run(9, state="failed"), run(10), run(11)]
+    found = latest_active_before("ads", TEN, GRID)
+    assert found is not None
+    assert (found.run_id, found.window.key) == ("run-7:00", "2026-03-01T07")
+    airflow.runs = [run(9, state="success"), run(10)]
+    assert latest_active_before("ads", TEN, GRID) is None
 
 
 def test_whether_any_run_goes_on_until_a_window(airflow: Airflow) -> None:

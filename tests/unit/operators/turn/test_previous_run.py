@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from forebay.config.specs.windows import Window, WindowGrid, WindowSize
-from forebay.executors.stages.turn import EarlierRun, PreviousRun
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.stages.turn import EarlierRun, PreviousRun, decide
 from forebay.home.paths import Home
 from forebay.operators.runs.airflow_runs import OtherRun
 from forebay.operators.runs.run_listener import wake_waiting_windows
@@ -111,6 +113,33 @@ def test_a_look_is_the_same_until_a_change(
     assert second.earlier == EarlierRun("2026-02-26", PreviousRun.FAILED, trained=False)
     assert observer.look() is second
     assert asked[2:] == ["2026-02-28", "2026-02-27", "2026-02-26"]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_line_begins_with_no_window_that_comes_after_an_active_run(
+    monkeypatch: pytest.MonkeyPatch, observer: TurnObserver, *, has_begun: bool
+) -> None:
+    """The run of the window before was deleted: found by kills and clears of a backfill."""
+    earlier = OtherRun("earlier", "running", GRID.parse("2026-02-26"), 0)
+
+    def runs_of(dag_id: str, window: Window, grid: Any) -> list[OtherRun]:
+        return [earlier] if window == earlier.window else []
+
+    def latest(dag_id: str, window: Window, grid: Any) -> OtherRun:
+        assert window.key == "2026-02-28"
+        return earlier
+
+    monkeypatch.setattr(previous_run, "runs_of", runs_of)
+    monkeypatch.setattr(previous_run, "latest_active_before", latest)
+    monkeypatch.setattr(ModelChain, "first", lambda _self: object() if has_begun else None)
+    seen = observer.look()
+    if has_begun:
+        assert (seen.key, seen.state) == ("2026-02-28", PreviousRun.NONE)
+        return
+    assert (seen.key, seen.further, seen.state) == ("2026-02-26", "2026-02-25", PreviousRun.ACTIVE)
+    turn = decide(seen.situation(WINDOW.key, TurnWait(deadline=math.inf), None))
+    assert turn.action == "wait"
+    assert "waits for window 2026-02-26, whose run has not ended" in turn.reason
 
 
 def test_it_looks_back_at_most_50_windows(monkeypatch: Any, observer: TurnObserver) -> None:
