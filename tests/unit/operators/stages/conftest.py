@@ -20,6 +20,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setattr(previous_run, "runs_of", made.runs.of)
     monkeypatch.setattr(previous_run, "task_states", made.runs.states)
     monkeypatch.setattr(previous_run, "any_runs_until", made.runs.until)
+    monkeypatch.setattr(previous_run, "latest_active_before", lambda *_: None)
     monkeypatch.setattr(job_operator, "_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(training_executors, "_POLL_SECONDS", 0.02)
     return made

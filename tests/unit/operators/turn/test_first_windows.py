@@ -61,6 +61,12 @@ class Dag:
             return []
         return [OtherRun(str(number), self.states[number], window, 0)]
 
+    def latest_active_before(
+        self, dag_id: str, window: Window, grid: WindowGrid
+    ) -> OtherRun | None:
+        numbers = [each for each in self.active if self.found.window(each) < window]
+        return self.runs_of(dag_id, self.found.window(max(numbers)), grid)[0] if numbers else None
+
     def task_states(self, dag_id: str, run_ids: list[str], task_id: str) -> dict[str, str | None]:
         return {run_id: self.trainings[int(run_id)] for run_id in run_ids}
 
@@ -150,6 +156,7 @@ def run_all(
     empty: int,
     seed: int,
     unplanned: int | None = None,
+    deleted: int | None = None,
 ) -> Dag:
     """A backfill over windows of which the first have no rows, in a random order of steps."""
     count, silent_later = empty + WITH_ROWS, empty + 2
@@ -159,6 +166,9 @@ def run_all(
         dag = Dag(found, supervisors, count, unplanned)
         monkeypatch.setattr(previous_run, "runs_of", dag.runs_of)
         monkeypatch.setattr(previous_run, "task_states", dag.task_states)
+        monkeypatch.setattr(previous_run, "latest_active_before", dag.latest_active_before)
+        if deleted is not None:
+            del dag.states[deleted]
         for _ in range(100 * count):
             if not dag.active:
                 return dag
@@ -184,6 +194,19 @@ def test_the_first_window_with_rows_begins_the_line(
     assert [link.window for link in links] == keys
     assert [link.parent.window if link.parent else None for link in links] == [None, *keys[:-1]]
     assert len(dag.supervisors.started) == WITH_ROWS, "no job for a window without rows"
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("deleted", [1, 2])
+def test_no_line_begins_behind_a_run_that_was_deleted(
+    found: Stages, monkeypatch: pytest.MonkeyPatch, deleted: int, seed: int
+) -> None:
+    """It would, while earlier runs are on their way, and all later models would lack their rows."""
+    dag = run_all(found, monkeypatch, 0, seed, deleted=deleted)
+    links = found.target(0).chain.links()
+    assert [link.window for link in links] == [found.window(n).key for n in range(deleted)]
+    assert dag.states[deleted + 1] == "failed"
+    assert found.window(deleted).key in dag.reasons[deleted + 1]
 
 
 @pytest.mark.parametrize("seed", range(3))
