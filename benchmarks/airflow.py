@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -157,7 +157,9 @@ class Windows:
         return f"{PIPELINE}_{self.size}_{process}"
 
 
-def write_project(root: Path, rows: int, several: list[Windows]) -> Path:
+def write_project(
+    root: Path, rows: int, several: list[Windows], processes: Sequence[str] = PROCESSES
+) -> Path:
     """Data, sources, and pipelines that end with their data: nothing runs by itself."""
     days = max((each.last - criteo.DAY).days + 1 for each in several)
     criteo.write(root, rows, days)
@@ -171,7 +173,7 @@ def write_project(root: Path, rows: int, several: list[Windows]) -> Path:
     declared["dataset"]["streams"] = {"all": {"sources": names}}
     for each in several:
         declared["dataset"] |= {"window": f"1{each.size[0]}", "end": each.end}
-        for process in PROCESSES:
+        for process in {"per_window", *processes}:  # `forebay run` takes the first
             declared["job"] = {"process": process}
             path = pipelines / f"{each.name(process)}.yaml"
             path.write_text(yaml.safe_dump(declared, sort_keys=False))
@@ -255,6 +257,7 @@ class Airflow:
 
     config: Path
     home: Home
+    processes: Sequence[str] = PROCESSES
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -264,7 +267,7 @@ class Airflow:
 
     def run(self, several: list[Windows], many: int) -> dict[str, Any]:
         """Every phase, in order."""
-        count = len(several) * (1 + len(PROCESSES))
+        count = len(several) * (1 + len({"per_window", *self.processes}))
         try:
             self.embedded.layout.create()
             for windows in several:
@@ -274,7 +277,7 @@ class Airflow:
             self._await_dags(api, count)
             self.facts["idle"] = measured(self.costs, lambda: time.sleep(IDLE_SECONDS))
             for windows in several:
-                for process in (EMPTY, *PROCESSES):
+                for process in (EMPTY, *self.processes):
                     work = partial(backfill, api, windows.name(process), windows)
                     self.facts[windows.name(process)] = measured(self.costs, work)
             self.facts["parse"] = {1: self._parse_facts(api)}
@@ -384,21 +387,25 @@ def plain(value: object) -> object:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=14, help="of days")
+    parser.add_argument("--windows", type=int, default=14, help="of days; 0 for none")
     parser.add_argument("--hours", type=int, default=48, help="windows of hours; 0 for none")
+    parser.add_argument(
+        "--process", choices=PROCESSES, action="append", help="only this one (default: both)"
+    )
     parser.add_argument("--rows", type=int, default=20_000, help="rows in one day of a source")
     parser.add_argument("--many", type=int, default=MANY, help="pipelines to parse")
     parser.add_argument("--output", choices=("text", AS_JSON), default="text")
     options = parser.parse_args()
     load = os.getloadavg()
-    several = [Windows("day", options.windows)]
-    if options.hours:
-        several.append(Windows("hour", options.hours))
+    processes = options.process or PROCESSES
+    counts = {"day": options.windows, "hour": options.hours}
+    several = [Windows(size, count) for size, count in counts.items() if count]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        config = write_project(root, options.rows, several)
+        config = write_project(root, options.rows, several, processes)
         peers = {each.size: peer(config, Home(root / each.size), each) for each in several}
-        facts = Airflow(config, Home(root / "airflow")).run(several, options.many)
+        airflow = Airflow(config, Home(root / "airflow"), processes)
+        facts = airflow.run(several, options.many)
     if options.output == AS_JSON:
         document = {"load": [load, os.getloadavg()], "forebay run": peers, **facts}
         print(json.dumps(document, indent=1, default=plain))
@@ -407,9 +414,9 @@ def main() -> None:
     for each in several:
         print(f"{each.count} windows of a {each.size}, {SOURCES} sources, {options.rows:,} rows of")
         print("each in a day, counting model; above: what the same DAG with empty tasks costs\n")
-        ways = {name: facts[each.name(name)] for name in (EMPTY, *PROCESSES)}
+        ways = {name: facts[each.name(name)] for name in (EMPTY, *processes)}
         show_ways({**ways, "forebay run": peers[each.size]}, each)
-        for process in PROCESSES:
+        for process in processes:
             show_parts(process, facts[each.name(process)], each.count)
     show_airflow(facts)
 
