@@ -126,7 +126,9 @@ def test_plan_tells_when_trained_data_changed(project: Project, forebay: Caller)
     changed = next(iter(sorted((project.files / "date=2026-03-01").glob("*.parquet"))))
     changed.unlink()
     assert forebay.json(*PLAN)[2]["generation"] == 1
-    assert "2026-03-02: its data has changed since it was trained" in forebay.errors
+    told = "2026-03-02: history: its files have changed since it was planned: 1 removed"
+    assert told in forebay.errors
+    assert "--from 2026-03-02 --to 2026-03-02 --reprocess" in forebay.errors
 
 
 def test_sources(project: Project, forebay: Caller) -> None:
