@@ -16,11 +16,13 @@ from forebay.config.specs.datasets import source_of
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
+from forebay.datatasks.planning.border_rows import DecidedBorders
 from forebay.datatasks.planning.open_source import open_source
 from forebay.datatasks.planning.operations import Share, identity_of, shares_of, span_tasks
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import SKIPPED, WindowPlan
 from forebay.datatasks.sources.common.contract.base import SourcePlanner
+from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import DataError, ForebayError
 
@@ -60,6 +62,40 @@ def changes_since(
             texts = {share.window.key: text for share in alike}
         for window, text in texts.items():
             found.setdefault(window, []).append(text)
+    return found
+
+
+def deleted_since(
+    root: Path,
+    pipeline: PipelineSpec,
+    sources: Mapping[str, SourceSpec],
+    ledger: Ledger,
+    plans: Sequence[WindowPlan],
+) -> list[str]:
+    """Notes on windows whose rows a stream no longer has: nothing has to be done, nothing can be.
+
+    Raises:
+        InfrastructureError: when a stream does not answer.
+    """
+    found = []
+    by_key = {plan.window: plan for plan in plans}
+    windows = sorted(plan.as_window for plan in plans)
+    for use, shares in shares_of(pipeline, sources, windows).items():
+        alike = [each for each in shares if _is_comparable(each, by_key[each.window.key])]
+        spec = sources[source_of(use)]
+        borders = DecidedBorders(ledger.database, pipeline.name, spec.name, only_look=True)
+        with closing(open_source(spec, root, borders)) as source:
+            try:
+                if not source.bounded and alike:
+                    source.scan([share.span for share in alike if share.span is not None])
+            except RowsDeletedError as error:
+                gone = [share.window.key for share in alike if share.span in error.reasons]
+                which = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
+                found.append(
+                    f"window{'s' * (len(gone) > 1)} {which}: rows of source {use!r} have been "
+                    "deleted since training: plans and models stay, but --reprocess cannot read "
+                    "these rows again"
+                )
     return found
 
 

@@ -37,6 +37,7 @@ def plan(
     Trained windows are also compared with their data, and a note says if it has changed.
     """
     with working(f"planning pipeline {pipeline}") as seen:
+        from forebay.datatasks.look.changes import deleted_since
         from forebay.datatasks.planning.planner import plan_windows
         from forebay.datatasks.window_range import asked_range
         from forebay.executors.arrow_start import start_arrow
@@ -61,7 +62,9 @@ def plan(
     columns = (*COLUMNS, "offsets", *(() if shown.is_json else ("reason",)))
     shown.table(rows if shown.is_json else [_as_text(row) for row in rows], columns, _BELOW)
     trained = [plan for plan in report.plans if target.is_trained(plan.window, plan.generation)]
-    for text in [*report.notes, *target.changed_notes(trained)]:
+    project = target.project
+    gone = deleted_since(project.root, target.pipeline, project.sources, target.ledger, trained)
+    for text in [*report.notes, *target.changed_notes(trained), *gone]:
         note(f"note: {text}")
     if not shown.is_json:
         shown.line()
