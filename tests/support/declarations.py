@@ -114,7 +114,7 @@ pipeline:
   job:
     plane: local
     process: standing
-    standing: {idle: 5m, memory: 4GiB}
+    standing: {idle: 5m, ahead: 2m, memory: 4GiB}
     roles:
       data:
         count: 2
