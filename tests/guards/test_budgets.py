@@ -11,13 +11,13 @@ from support.budgets import counts, words
 # roles, limits and measures of jobs took, of the 2,500 lines that they may, and standing lines of
 # their 3,000.
 LIMITS = {
-    "lines of source": 77_250,
+    "lines of source": 77_290,
     "files of source": 630,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 79_380,
+    "lines of tests": 79_390,
     "lines of tests/support": 15_320,
-    "words that people write": 36_210,
+    "words that people write": 36_220,
 }
 
 
