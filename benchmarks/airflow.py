@@ -41,7 +41,7 @@ EMPTY = "empty"
 PROCESSES = ("per_window", "standing")
 SOURCES = 3
 WORK = ("stages", "jobs")
-# The tasks of a pipeline, each in a process of its own, as ours are.
+# The tasks of a pipeline, each in a process of its own, as ours are but for the joiner.
 EMPTY_DAG = """
 from datetime import datetime
 from airflow.providers.standard.operators.python import PythonOperator
@@ -157,9 +157,7 @@ class Windows:
         return f"{PIPELINE}_{self.size}_{process}"
 
 
-def write_project(
-    root: Path, rows: int, several: list[Windows], processes: Sequence[str] = PROCESSES
-) -> Path:
+def write_project(root: Path, rows: int, several: list[Windows], processes: Sequence[str]) -> Path:
     """Data, sources, and pipelines that end with their data: nothing runs by itself."""
     days = max((each.last - criteo.DAY).days + 1 for each in several)
     criteo.write(root, rows, days)
@@ -257,7 +255,7 @@ class Airflow:
 
     config: Path
     home: Home
-    processes: Sequence[str] = PROCESSES
+    processes: Sequence[str]
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

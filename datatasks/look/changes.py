@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from forebay.config.specs.datasets import source_of
 from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.registry import kind_named
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Interval
 from forebay.datatasks.planning.border_rows import DecidedBorders
@@ -83,11 +84,12 @@ def deleted_since(
     for use, shares in shares_of(pipeline, sources, windows).items():
         alike = [each for each in shares if _is_comparable(each, by_key[each.window.key])]
         spec = sources[source_of(use)]
+        if not alike or kind_named(spec.kind).bounded:
+            continue
         borders = DecidedBorders(ledger.database, pipeline.name, spec.name, only_look=True)
         with closing(open_source(spec, root, borders)) as source:
             try:
-                if not source.bounded and alike:
-                    source.scan([share.span for share in alike if share.span is not None])
+                source.scan([share.span for share in alike if share.span is not None])
             except RowsDeletedError as error:
                 gone = [share.window.key for share in alike if share.span in error.reasons]
                 which = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"

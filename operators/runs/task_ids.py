@@ -17,8 +17,3 @@ PUBLISH = "publish"
 def source_label(use: str) -> str:
     """Name of a source use's task within its group. Airflow does not allow @ in ids."""
     return use.replace(datasets.AT, ".")
-
-
-def source_task(use: str) -> str:
-    """Id of a source use's task, which is in the group of the sources."""
-    return f"{SOURCES}.{source_label(use)}"

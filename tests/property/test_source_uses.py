@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.config.specs.datasets import is_use_name, source_of, source_uses, stream_of
-from forebay.operators.runs.task_ids import source_task
+from forebay.operators.runs.task_ids import source_label
 
 NAMES = st.from_regex(r"[A-Ca-c][abc_-]{0,3}", fullmatch=True)
 STREAMS = st.dictionaries(NAMES, st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=4)
@@ -21,7 +21,7 @@ def test_each_use_has_a_name_of_its_own(streams: dict[str, list[str]]) -> None:
         (stream, name) for stream, names in streams.items() for name in names
     }
     names = [use.name for use in uses]
-    assert len(set(names)) == len(names) == len({source_task(name) for name in names})
+    assert len(set(names)) == len(names) == len({source_label(name) for name in names})
     readers = Counter(use.source for use in uses)
     for use in uses:
         assert is_use_name(use.name)
