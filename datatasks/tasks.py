@@ -50,6 +50,7 @@ class DataTask(Message):
 
     hour: of the task's first row, counted from the start of the window's data: tasks go out in
     this order. hour_base: from there to `data_from`, from where a source counts (see `hours`).
+    last: of a window that was opened, where hours are slices: the slice of its last row.
     """
 
     task_id: str
@@ -64,6 +65,7 @@ class DataTask(Message):
     data_from: datetime
     data_to: datetime
     hour_base: int = 0
+    last: int | None = None
 
     @classmethod
     def of_row(
@@ -93,6 +95,7 @@ class DataTask(Message):
             data_to=span.end,
             generation=generation,
             hour_base=hour_base,
+            last=row.get("last"),
         )
 
 
@@ -132,8 +135,8 @@ class TaskProgress(Message):
     files on either side, the first of them at `first_odd`. label_not_known: rows that are neither
     served nor dead, since their label was not known when the run's window ended. offsets: those
     before `position`, where only reading can tell the rows of a stream. first_us, last_us: the
-    first and the last time of served rows, in microseconds since 1970 UTC, perhaps of some behind
-    `position` too; None where no time is known.
+    first and the last time of served rows, in microseconds since 1970 UTC; perhaps of some behind
+    `position` too, but not the last publication of a stream. None where no time is known.
     """
 
     position: Position

@@ -15,6 +15,7 @@ from forebay.config.specs.windows import (
     warm_start_window,
 )
 from forebay.errors import ConfigError, NotReadyError, UsageError
+from forebay.system.clock import utc_now
 
 YESTERDAY = "yesterday"
 _MOMENT = timedelta(microseconds=1)
@@ -74,7 +75,7 @@ def parse_range(
     """
     if not first or not last:
         raise UsageError("a range of windows needs both ends: write both --from and --to")
-    windows = _between(pipeline, first, last, now or datetime.now(UTC))
+    windows = _between(pipeline, first, last, now or utc_now())
     _require_inside(pipeline, windows)
     return windows
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Literal
 
 from forebay.config.specs.windows import Window, is_warm_start
@@ -33,6 +32,7 @@ from forebay.executors.job.stored_jobs import EXPIRED_SECONDS, HeartbeatWatch, f
 from forebay.executors.job.submit import attach, submit
 from forebay.executors.model_line.adjoining import require_all_adjoining
 from forebay.executors.model_line.commands import of_line, retrain_command
+from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.start import (
     drop_unused_warm_start,
     overlap_with,
@@ -50,6 +50,7 @@ from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
 from forebay.home.job_id import range_job_id
 from forebay.home.store.open import store_of
+from forebay.system.clock import utc_now
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3
@@ -99,7 +100,7 @@ class Run:
         if reprocess and not first:
             raise UsageError("--reprocess trains again what you name: write --from and --to")
         due = None if first else self.target.due_from()
-        windows = asked_range(pipeline, first, last, due, datetime.now(UTC))
+        windows = asked_range(pipeline, first, last, due, utc_now())
         warm = warm_start_of(pipeline, chain, windows[0])
         job_id = range_job_id(
             pipeline.name, chain.line, windows[0].key, windows[-1].key, reprocess=reprocess
@@ -141,6 +142,27 @@ class Run:
         self._serving.bring_up()
         return summary
 
+    def train_open(self, window: Window, plan_of: Callable[[Window], WindowPlan]) -> Link:
+        """Train a window that goes on now, until it is over and a link of the line.
+
+        Raises:
+            ForebayError: as `execute`.
+        """
+        pipeline, chain = self.target.pipeline, self.target.chain
+        require_compatible(chain, pipeline, self.target.project.sources)
+        self._require_start([window], frozenset())
+        self._serving.require_own()
+        job_id = range_job_id(pipeline.name, chain.line, window.key, window.key, reprocess=False)
+        plan = plan_of(window)
+        self._train(self.target.job_request(job_id, [plan]))
+        self._require_trained([plan])
+        end_trained_jobs(self.target)
+        self._serving.bring_up()
+        link = chain.link(window.key, plan.generation)
+        if link is None:
+            raise RowsLostError(f"window {window.key} was removed while it was trained")
+        return link
+
     def _plan(
         self, windows: list[Window], warm: Window | None, again: AbstractSet[str]
     ) -> PlanReport:
@@ -155,7 +177,7 @@ class Run:
             windows,
             warm_start=warm,
             again=again,
-            clock=lambda: datetime.now(UTC),
+            clock=utc_now,
             waiting=self.watch.waiting,
         )
         self._phases["plan"] = time.perf_counter() - phase

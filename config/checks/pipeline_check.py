@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from forebay.config.checks.loaded import Loaded
 from forebay.config.checks.model_size import model_size
-from forebay.config.specs.base import format_mib
+from forebay.config.specs.base import format_duration, format_mib
 from forebay.config.specs.datasets import Feed
-from forebay.config.specs.feeds import stream_feed
-from forebay.config.specs.jobs import INLINE
+from forebay.config.specs.feeds import hours_together, stream_feed
+from forebay.config.specs.jobs import CONTINUOUS, INLINE
 from forebay.config.specs.models import Paradigm, Variant
 from forebay.config.specs.pipelines import ComparedSpec, PipelineSpec
+from forebay.config.specs.registry import kind_named
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import WindowSize
 from forebay.config.yaml.positions import Document, KeyPath
@@ -44,6 +46,7 @@ def check_mixing(
         yield from mixed
         if not mixed:
             yield from _paradigms(document, spec, feeds)
+            yield from _continuous(document, spec, sources)
 
 
 def settle_paradigm(
@@ -162,6 +165,39 @@ def _feeds(
         except ConfigError as error:
             path = ("dataset", "streams", name, "sources")
             yield document.problem(path, "feed", str(error), at_key=True)
+
+
+def _continuous(
+    document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> Iterator[Problem]:
+    """What a window that goes on now reads must be over, or a stream."""
+    if spec.job.process != CONTINUOUS:
+        return
+    dataset = spec.dataset
+    length = timedelta(hours=1 if dataset.window is WindowSize.HOUR else 24)
+    followed = False
+    for name, stream in dataset.streams.items():
+        followed |= stream.offset < length
+        bounded = [each for each in stream.sources if kind_named(sources[each].kind).bounded]
+        if bounded and stream.offset < length:
+            message = (
+                f"offset: source {bounded[0]!r} has no rows of a window that goes on now, as "
+                f"job.process: continuous trains it: write offset: {format_duration(length)} or "
+                "more, or another process"
+            )
+            yield document.problem(("dataset", "streams", name, "offset"), "continuous", message)
+    if dataset.window is WindowSize.DAY and hours_together(spec) is not None:
+        message = (
+            "window: 1d with process: continuous cannot learn how late labels are: a copy of a row "
+            "may be in the window that goes on; write window: 1h, or another process"
+        )
+        yield document.problem(("dataset", "window"), "continuous", message)
+    if not followed:
+        message = (
+            "process: continuous follows a stream, but each offset is as long as a window: write "
+            "standing"
+        )
+        yield document.problem(("job", "process"), "continuous", message)
 
 
 def _paradigms(

@@ -17,7 +17,7 @@ from forebay.system.names import is_one_line
 
 PLANES = "forebay.planes"  # a group of entry points, ours among them
 LOCAL, INLINE = "local", "inline"
-STANDING = "standing"
+STANDING, CONTINUOUS = "standing", "continuous"
 # How many windows keep copies of the model by default.
 _MODELS_KEPT = 400
 # More than the hours of 100,000 years. Databases count to 2^63.
@@ -328,6 +328,24 @@ class StandingSpec(Spec):
     )
 
 
+class ContinuousSpec(Spec):
+    """How the window that goes on now is trained (`process: continuous`)."""
+
+    slice: Duration = Field(
+        default=timedelta(seconds=10),
+        ge=timedelta(seconds=1),
+        le=timedelta(minutes=10),
+        description="How much of a stream is planned at a time, and so how long a row may wait to "
+        "be read",
+    )
+    seal: Duration = Field(
+        default=timedelta(seconds=30),
+        ge=timedelta(seconds=1),
+        le=timedelta(hours=1),
+        description="Longest time between two checkpoints: what is trained again after a kill",
+    )
+
+
 class JobSpec(Spec):
     """Everything about running that is not data or model.
 
@@ -341,10 +359,14 @@ class JobSpec(Spec):
         description="Where the processes run: `local`, on this machine; `inline`, as threads of "
         "`forebay run` or of a reading, for tests and notebooks; or what an installed package adds",
     )
-    process: Literal["per_window", "standing"] = Field(
+    process: Literal["per_window", "standing", "continuous"] = Field(
         default="per_window",
         description="`per_window`: the processes of a job end with it. `standing`: they stay for "
-        "the next window of the line, which then starts at once",
+        "the next window of the line, which then starts at once. `continuous`: they stay, and "
+        "`forebay run --follow` trains the window that goes on now while its streams grow",
+    )
+    continuous: ContinuousSpec = Field(
+        default=ContinuousSpec(), description="How the window that goes on now is trained"
     )
     standing: StandingSpec = Field(
         default=StandingSpec(), description="When processes that stay end"
@@ -407,6 +429,11 @@ class JobSpec(Spec):
                 "change one of them"
             )
         return self
+
+    @property
+    def stays(self) -> bool:
+        """Whether its processes stay for the line's next window."""
+        return self.process == STANDING or (self.process == CONTINUOUS and self.plane == LOCAL)
 
     @property
     def checkpoints_kept(self) -> int:

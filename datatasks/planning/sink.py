@@ -37,6 +37,8 @@ def sink_window(
     state = ledger.state(window.key)
     newest = state.plan
     if newest is not None and not again:
+        if newest.is_open:  # who trains it plans what it lacks
+            return RecordedPlan(newest, recorded=False)
         same = newest.fingerprint == fingerprint
         if state.is_trained and not same:
             text = (

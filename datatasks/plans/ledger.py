@@ -7,22 +7,29 @@ first: a generation is visible with all of it, by one transaction, or not at all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 from sqlalchemy import Connection
 
 from forebay.config.specs.windows import Interval, Spanned
-from forebay.datatasks.plans import history, plan_rows
-from forebay.datatasks.plans.manifests import manifest_bytes, read_manifests
+from forebay.datatasks.plans import history, plan_rows, slice_rows
+from forebay.datatasks.plans.manifests import (
+    in_task_order,
+    manifest_bytes,
+    read_manifests,
+    tables_of,
+)
 from forebay.datatasks.plans.plan import WindowPlan, fewer_rows
 from forebay.datatasks.plans.plan_rows import WindowState
+from forebay.datatasks.plans.slice_rows import SliceRow
 from forebay.datatasks.tasks import DataTask
 from forebay.errors import DataError
 from forebay.home.database.base import Database
 from forebay.home.database.open import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
-from forebay.home.store.base import PLANS, Store
+from forebay.home.store.base import PLANS, Store, Stored
 from forebay.home.store.open import own_store, store_of
 
 _P = ParamSpec("_P")
@@ -114,6 +121,9 @@ class Ledger:
                 stored.
         """
         plan = self.plan(window, generation)
+        if plan.is_open:
+            grown = self.slices(window, generation)
+            return in_task_order(tables_of(each.tasks for each in grown), plan.sources)
         stored = self._read(plan_rows.manifests_of, window, generation)
         streams = dict.fromkeys(source.stream for source in plan.sources.values())
         try:
@@ -125,6 +135,42 @@ class Ledger:
                 "Airflow, clear its run)"
             ) from error
         return read_manifests(paths, plan.sources)
+
+    def slices(self, window: str, generation: int) -> list[SliceRow]:
+        """What an open window has grown by; nothing once it is closed."""
+        return self._read(slice_rows.slices_of, window, generation)
+
+    def add_slice(self, plan: WindowPlan, added: SliceRow) -> None:
+        """Let an open window grow.
+
+        Raises:
+            FencedError: when it is not open any more, or another process plans it too.
+        """
+        names = (self.pipeline, plan.window, plan.generation)
+        self.database.transact(lambda rows: slice_rows.add_slice(rows, *names, added))
+
+    def close_plan(
+        self,
+        plan: WindowPlan,
+        tables: Mapping[str, pa.Table],
+        inner: Mapping[str, Iterable[datetime]],
+    ) -> None:
+        """Store what an open window has become.
+
+        tables: as of `record_plan`. inner: borders of its slices, by source, which are dropped.
+
+        Raises:
+            FencedError: when it is not open any more.
+        """
+        stored = self._stored(plan, tables)
+
+        def work(rows: Connection) -> None:
+            slice_rows.close_plan(rows, self.pipeline, plan, stored)
+            for source, instants in inner.items():
+                slice_rows.drop_borders(rows, self.pipeline, source, instants)
+            history.note(rows, self.pipeline, plan.window, "closed", {"tasks": plan.tasks})
+
+        self.database.transact(work)
 
     @staticmethod
     def data_task(table: pa.Table, row: int, plan: WindowPlan) -> DataTask:
@@ -155,13 +201,7 @@ class Ledger:
             FencedError: when another process stored this generation in the meantime.
         """
         self.database.prepare()
-        folder = f"{PLANS}/{self.pipeline}/{plan.window}"
-        stem = f"g{plan.generation}-"
-        store = own_store(self.home)
-        stored = {
-            stream: store.put(folder, stem + stream, manifest_bytes(table))
-            for stream, table in tables.items()
-        }
+        stored = self._stored(plan, tables)
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
 
         def work(rows: Connection) -> None:
@@ -169,6 +209,14 @@ class Ledger:
             history.note(rows, self.pipeline, plan.window, "planned", facts)
 
         self.database.transact(work)
+
+    def _stored(self, plan: WindowPlan, tables: Mapping[str, pa.Table]) -> dict[str, Stored]:
+        folder, stem = f"{PLANS}/{self.pipeline}/{plan.window}", f"g{plan.generation}-"
+        store = own_store(self.home)
+        return {
+            stream: store.put(folder, stem + stream, manifest_bytes(table))
+            for stream, table in tables.items()
+        }
 
     def proposed(self, window: str) -> int | None:
         """The generation that the line's next submission of the trained window may train."""

@@ -51,7 +51,12 @@ class SourcePlan(Message):
 
 
 class WindowPlan(Message):
-    """One generation of one window. `sources` are in the pipeline's order."""
+    """One generation of one window. `sources` are in the pipeline's order.
+
+    is_open: it still grows by slices; until it is closed, `sources` say no rows, and `fingerprint`
+    is of nothing else. opened_as: that of a window that was opened, also once it is closed. While
+    it is trained, the hours of its tasks are slices of so many seconds; 0 if it was never open.
+    """
 
     window: str
     generation: int
@@ -59,6 +64,18 @@ class WindowPlan(Message):
     end: datetime
     sources: dict[str, SourcePlan]
     fingerprint: str
+    is_open: bool = False
+    opened_as: str = ""
+    slice_seconds: float = 0.0
+
+    @property
+    def begun_as(self) -> str:
+        """By which seals know the plan that they are of: it stays as an open window grows."""
+        return self.opened_as or self.fingerprint
+
+    @property
+    def tasks(self) -> int:
+        return sum(source.tasks for source in self.sources.values())
 
     @property
     def rows(self) -> int | None:
@@ -80,7 +97,7 @@ class WindowPlan(Message):
     @property
     def is_empty(self) -> bool:
         """Whether it is known that no source has a row for it."""
-        return bool(self.sources) and not any(self.counts.values())
+        return not self.is_open and bool(self.sources) and not any(self.counts.values())
 
     @property
     def as_window(self) -> Window:

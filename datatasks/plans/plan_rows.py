@@ -25,6 +25,7 @@ from forebay.home.database.tables import (
     plans,
     requests,
     seals,
+    slices,
     windows,
 )
 from forebay.home.store.base import Stored
@@ -122,6 +123,13 @@ def window_id(connection: Connection, pipeline: str, window: str) -> int | None:
     """The id of a window that was planned once; None for any other."""
     rows = select(windows.c.id).where(windows.c.pipeline == pipeline, windows.c.key == window)
     return connection.scalar(rows)
+
+
+def plan_id(connection: Connection, pipeline: str, window: str, generation: int) -> int | None:
+    """The id of one generation; None where it is not there."""
+    rows = select(plans.c.id).join(windows).where(_OF_WINDOW, plans.c.generation == generation)
+    found: int | None = connection.scalar(rows, {"pipeline": pipeline, "window": window})
+    return found
 
 
 def planned_windows(
@@ -357,11 +365,15 @@ def store_plan(
         "proposed": proposed,
         "planned_at": now_us(),
     }
-    plan_id = inserted_id(connection.execute(_STORE_PLAN, stored_plan))
+    store_manifests(connection, inserted_id(connection.execute(_STORE_PLAN, stored_plan)), stored)
+
+
+def store_manifests(connection: Connection, plan: int, stored: Mapping[str, Stored]) -> None:
+    """Name the manifests of a plan, by stream."""
     if stored:
         require_unburied(connection, [each.name for each in stored.values()])
         rows = [
-            {"plan_id": plan_id, "stream": stream, **each.model_dump()}
+            {"plan_id": plan, "stream": stream, **each.model_dump()}
             for stream, each in stored.items()
         ]
         connection.execute(_STORE_MANIFESTS, rows)
@@ -423,6 +435,7 @@ def _drop_unwanted(connection: Connection, window: int) -> None:
 
 def _drop(connection: Connection, ids: list[int]) -> None:
     connection.execute(delete(manifests).where(manifests.c.plan_id.in_(ids)))
+    connection.execute(delete(slices).where(slices.c.plan_id.in_(ids)))
     connection.execute(delete(plans).where(plans.c.id.in_(ids)))
 
 

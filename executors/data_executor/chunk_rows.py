@@ -40,7 +40,8 @@ class ServedChunk:
     kept: index in the chunk of each served row. dead: by position. chunk: its positions, without
     its rows. first_odd: the place of the first served row whose time is after the span.
     not_known: index in the chunk of each row whose label was not known in time. ends: the first and
-    the last time of the task's served rows up to the end of the chunk.
+    the last time of the task's served rows up to the end of the chunk. published: of a stream, when
+    each served row was.
     """
 
     batch: pa.RecordBatch
@@ -51,6 +52,7 @@ class ServedChunk:
     first_odd: str = ""
     not_known: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     ends: Ends = (None, None)
+    published: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Prefix sums, so that a position in the middle costs one bisection."""
@@ -82,10 +84,17 @@ class ServedChunk:
             first_odd=self.before.first_odd or (self.first_odd if odd else ""),
             offsets=offsets,
             # Of the whole chunk: rows that are served later count again then, which changes
-            # neither the first time nor the last.
+            # neither the first time nor, of what has no lag, the last.
             first_us=self.ends[0],
-            last_us=self.ends[1],
+            last_us=self._last_published(served),
         )
+
+    def _last_published(self, served: int) -> int | None:
+        """When the newest row so far was published; of storage that never says, `ends`."""
+        if self.published is None:
+            return self.ends[1]
+        last = int(self.published[:served].max(initial=UNKNOWN))
+        return max(last, self.before.last_us or last) if last != UNKNOWN else self.before.last_us
 
     def _outside_of(self, served: int) -> tuple[int, int]:
         """How many of the first served rows have a time before the span, and after it."""
@@ -109,7 +118,8 @@ class ServedChunk:
 
     def _token_bytes(self) -> int:
         """What `progress` keeps in memory."""
-        arrays = (self.chunk.parts, self.chunk.rows, self.chunk.outside, self.kept, self.not_known)
+        chunk = self.chunk
+        arrays = (chunk.parts, chunk.rows, chunk.outside, self.kept, self.not_known, self.published)
         return sum(each.nbytes for each in arrays if each is not None)
 
 
@@ -136,7 +146,10 @@ def served_chunk(
         dead += _dead_rows(chunk, reasons, locate)
         dead.sort(key=lambda row: row.position)
     odd, ends = _first_odd(chunk, kept, locate), _ends(chunk, kept, before)
-    return ServedChunk(batch, kept, dead, _positions(chunk), before, odd, not_known, ends)
+    published = None if chunk.published is None else chunk.published[kept]
+    return ServedChunk(
+        batch, kept, dead, _positions(chunk), before, odd, not_known, ends, published
+    )
 
 
 def _positions(chunk: Chunk) -> Chunk:

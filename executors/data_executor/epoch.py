@@ -35,6 +35,7 @@ class ServingEpoch:
     phases: PhaseSeconds
     ended: Callable[[ServingEpoch, Outcome], None]
     is_claimed: bool = False
+    horizon: int | None = None
     _runners: list[TaskRunner] = field(default_factory=list)
     _sequence: int = 0
 
@@ -43,7 +44,8 @@ class ServingEpoch:
         runners = [self._runner(grant) for grant in reply.grants]
         for runner in runners:
             runner.announce()
-        self.queue.set_pending(reply.pending, is_last=reply.last)
+        self.horizon = reply.horizon
+        self.queue.set_pending(reply.pending, is_last=reply.last, horizon=reply.horizon)
         for runner in runners:
             runner.start()
         self._runners = [runner for runner in self._runners if runner.is_alive] + runners

@@ -181,6 +181,7 @@ class DataExecutor:
             epoch=self._epoch.number if self._epoch else 0,
             sequence=self._sequence,
             last=self._last,
+            horizon=self._epoch.horizon if self._epoch else None,
         )
         return self._client.call("lease", call, LeaseReply)
 

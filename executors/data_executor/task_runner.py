@@ -7,7 +7,11 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from forebay.datatasks.planning.operations import window_hours
+from forebay.datatasks.planning.slices import slices_of_rows
 from forebay.datatasks.sources.common.cautious.read_units import read_around
 from forebay.datatasks.sources.common.contract.base import SourceReader
 from forebay.datatasks.sources.common.rows.chunks import place_text
@@ -221,7 +225,7 @@ class TaskRunner:
                     chunk = next(chunks, None)
                 if chunk is None:
                     return None
-                chunk = replace(chunk, hours=window_hours(chunk.hours, self._task.hour_base))
+                chunk = replace(chunk, hours=self._hours(chunk))
                 with self.phases.phase("encode"):
                     encoded = self.readers.encode(self._task, chunk)
                     return served_chunk(
@@ -235,6 +239,11 @@ class TaskRunner:
             ) from error
         finally:
             self.decoding.release()
+
+    def _hours(self, chunk: Chunk) -> npt.NDArray[np.int32]:
+        if self._task.last is not None:
+            return slices_of_rows(self._task, chunk)
+        return window_hours(chunk.hours, self._task.hour_base)
 
     def _set_aside(self, found: ServedChunk) -> None:
         for row in found.dead:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from forebay.config.specs.registry import kind_named
 from forebay.config.specs.sources import SourceSpec
@@ -19,6 +19,7 @@ from forebay.datatasks.planning.open_source import open_source, source_class
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.contract.base import Commits
 from forebay.executors.arrow_start import start_arrow
+from forebay.executors.driver.growth import Grower
 from forebay.executors.driver.hazards import Hazards
 from forebay.executors.driver.journal import Journal
 from forebay.executors.driver.offset_commits import SealCommitter
@@ -31,7 +32,12 @@ from forebay.executors.role import Given, run_role
 from forebay.executors.roles.table import DRIVER
 from forebay.executors.wire.rpc import RpcServer
 from forebay.home.paths import Home
+from forebay.system.clock import utc_now
 from forebay.system.liveness import waiting
+
+if TYPE_CHECKING:
+    from forebay.datatasks.planning.growth import WindowGrowth
+    from forebay.datatasks.plans.plan import WindowPlan
 
 _SPARE_THREADS = 16
 _LOG = logging.getLogger(__name__)
@@ -58,11 +64,13 @@ class Driver:
         openers = committing_sources(request) if request.commits else {}
         commits = SealCommitter(partial(commit_group, pipeline.name), openers)
         self._service = DriverService(self.state, hazards, commits)
+        self._grower = Grower(self._service, ledger, partial(_growth, request, ledger))
         threads = _SPARE_THREADS + 2 * job.roles.data.count
         self._server = RpcServer(link, self._service.methods, threads)
 
     def start(self) -> None:
         self._service.start()
+        self._grower.start()
         self._server.start()
         self._link.serve(self._server.address)
         _LOG.info("driver %d listens on %s", self.state.incarnation, self._server.address)
@@ -88,6 +96,14 @@ def committing_sources(request: JobRequest) -> Mapping[str, Callable[[], Commits
     }
     uses = request.pipeline_spec().uses
     return {use.name: openers[use.source] for use in uses if use.source in openers}
+
+
+def _growth(request: JobRequest, ledger: Ledger, plan: WindowPlan) -> WindowGrowth:
+    from forebay.datatasks.planning.growth import WindowGrowth  # most windows are closed
+
+    pipeline, root = request.pipeline_spec(), Path(request.project_root)
+    sources = request.sources_to_open(pipeline.source_names)
+    return WindowGrowth(ledger, plan, pipeline, sources, root, utc_now)
 
 
 def _opened(spec: SourceSpec, root: Path) -> Commits:

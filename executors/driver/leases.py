@@ -33,7 +33,7 @@ _HELD = (TaskState.READING, TaskState.READ)
 
 
 class LeaseTable:
-    """Tasks of one window, by row; rows ascend by hour."""
+    """Tasks of one window, by row; those of a source ascend by hour."""
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class LeaseTable:
         *,
         align_hours: int,
         attempts_max: int,
+        horizon: int | None = None,
     ) -> None:
         """All tasks are pending. `partitions`, by source: as many of its tasks are read at a time.
 
@@ -51,18 +52,17 @@ class LeaseTable:
         other, they would be served one after the other too.
 
         align_hours: how far a task may be ahead of the earliest unread row. It applies to several
-        executors; a single one serves its rows in time order by itself.
+        executors; a single one serves its rows in time order by itself. horizon: up to which hour
+        tasks are leased instead, of a window that grows.
 
         Raises:
             ValueError: when hours do not ascend.
         """
-        if np.any(np.diff(hours) < 0):
-            raise ValueError("tasks must be ordered by hour")
-        count = len(hours)
-        self.hours = hours
-        self.sources = sources
-        self.state = np.zeros(count, np.int8)
-        self.attempts = np.zeros(count, np.int32)
+        self.horizon = horizon
+        self.hours = np.zeros(0, np.int32)
+        self.sources = np.zeros(0, np.int32)
+        self.state = np.zeros(0, np.int8)
+        self.attempts = np.zeros(0, np.int32)
         self.failures: Counter[int] = Counter()
         self.progress: dict[int, TaskProgress] = {}
         self._align_hours, self._attempts_max = align_hours, attempts_max
@@ -70,15 +70,34 @@ class LeaseTable:
             max(_READING_MIN, min(count, _PARTITIONS_MAX))
             for count in partitions or [1] * source_count
         ]
-        self._at = hours.astype(np.int64)  # the hour that each task has been read up to
-        self._holder = np.zeros(count, np.int64)
+        self._at = np.zeros(0, np.int64)  # the hour that each task has been read up to
+        self._holder = np.zeros(0, np.int64)
         self._held: dict[int, set[int]] = {}
-        self._queues = [np.flatnonzero(sources == source) for source in range(source_count)]
+        self._queues = [np.zeros(0, np.int64) for _ in range(source_count)]
         self._next = [0] * source_count  # from here on in its queue every task is pending
         self._returned: list[list[int]] = [[] for _ in range(source_count)]
-        self._first_pending = 0
         self._lost: set[int] = set()
-        self._counts = Counter({TaskState.PENDING: count})
+        self._counts = Counter[TaskState]()
+        self.append(hours, sources)
+
+    def append(self, hours: npt.NDArray[np.int32], sources: npt.NDArray[np.int32]) -> None:
+        """Further tasks, all pending, with the next row numbers.
+
+        Raises:
+            ValueError: when the hours of a source do not ascend.
+        """
+        first, count = len(self.hours), len(hours)
+        self.hours = np.concatenate([self.hours, hours])
+        self.sources = np.concatenate([self.sources, sources])
+        for source, queue in enumerate(self._queues):
+            self._queues[source] = np.append(queue, first + np.flatnonzero(sources == source))
+            if np.any(np.diff(self.hours[self._queues[source]][max(0, len(queue) - 1) :]) < 0):
+                raise ValueError("tasks must be ordered by hour")
+        self.state = np.append(self.state, np.zeros(count, np.int8))
+        self.attempts = np.append(self.attempts, np.zeros(count, np.int32))
+        self._at = np.append(self._at, hours.astype(np.int64))
+        self._holder = np.append(self._holder, np.zeros(count, np.int64))
+        self._counts[TaskState.PENDING] += count
 
     def count(self, state: TaskState) -> int:
         return self._counts[state]
@@ -109,6 +128,7 @@ class LeaseTable:
         if epoch in self._lost:
             return []
         horizon = _FAR if executors <= 1 else self._earliest_open() + self._align_hours
+        horizon = horizon if self.horizon is None else self.horizon
         rows: list[int] = []
         for source in range(len(self._queues)):
             waiting = self._waiting(source, horizon)
@@ -196,7 +216,6 @@ class LeaseTable:
         self._move(row, TaskState.PENDING)
         self._at[row] = self.hours[row]
         heapq.heappush(self._returned[int(self.sources[row])], row)
-        self._first_pending = min(self._first_pending, row)
 
     def _move(self, row: int, state: TaskState) -> None:
         self._counts[TaskState(int(self.state[row]))] -= 1
@@ -205,18 +224,13 @@ class LeaseTable:
 
     def _earliest_open(self) -> int:
         """The hour of the earliest unread row, as far as known."""
-        state, count = self.state, len(self.state)
-        while self._first_pending < count and state[self._first_pending] != TaskState.PENDING:
-            self._first_pending += 1
         hours = [
             int(self._at[row])
             for rows in self._held.values()
             for row in rows
-            if state[row] == TaskState.READING
+            if self.state[row] == TaskState.READING
         ]
-        if self._first_pending < count:
-            hours.append(int(self.hours[self._first_pending]))
-        return min(hours, default=_FAR - self._align_hours)
+        return min([*hours, *self.pending_hours().values()], default=_FAR - self._align_hours)
 
     def _waiting(self, source: int, horizon: int) -> int:
         place = self._next[source]

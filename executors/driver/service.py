@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -11,6 +13,7 @@ from forebay.errors import NotKnownError
 from forebay.executors.driver.hazards import Hazards
 from forebay.executors.driver.offset_commits import SealCommitter
 from forebay.executors.driver.state import DriverState
+from forebay.executors.driver.window import ServedWindow
 from forebay.executors.wire.messages import (
     Done,
     Examined,
@@ -28,6 +31,10 @@ from forebay.executors.wire.messages import (
 from forebay.executors.wire.rpc import Methods
 from forebay.system.liveness import Activity, helping, progressed
 from forebay.system.message import Message
+from forebay.system.output.error_report import ErrorReport
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WAIT_LONGEST_SECONDS = 2.0
 GONE_POLL_SECONDS = 0.25  # how soon a waiting call notices that its caller is gone
@@ -148,7 +155,7 @@ class DriverService:
             session.served.seal(call.progress)
             session.sealed_step = call.step
             number = self._commits.submit(session.served, call.progress)
-            is_end = session.served.leases.is_sealed
+            is_end = session.served.is_sealed
         if is_end:
             self._commits.wait(number, COMMIT_SECONDS)
         return Done()
@@ -156,6 +163,48 @@ class DriverService:
     def status(self, _call: StatusCall, _context: grpc.ServicerContext) -> Message:
         with self._changed:
             return self._state.status()
+
+    # For the thread that lets windows grow ----------------------------------------------------
+
+    def growing(self) -> ServedWindow | None:
+        """Wait until an open window is served; None when the driver stops."""
+        with self._changed:
+            while not self._stopped:
+                session = self._state.session
+                if session is not None and session.served.is_open and session.error is None:
+                    return session.served
+                self._changed.wait()
+            return None
+
+    def release(self, served: ServedWindow, horizon: int) -> bool:
+        """Let rows be served up to a slice; False once the window is not served any more."""
+        with self._changed:
+            if served.horizon != horizon:
+                served.leases.horizon = horizon
+                self._changed.notify_all()
+            return self._state.grows(served) and not self._stopped
+
+    def grow(self, served: ServedWindow, tables: Sequence[pa.Table]) -> None:
+        """A window has got tasks; those that it has already change nothing."""
+        with self._changed:
+            for tasks in tables:
+                served.grow(tasks)
+            self._changed.notify_all()
+
+    def close(self, served: ServedWindow) -> None:
+        with self._changed:
+            self._state.close(served)
+            self._changed.notify_all()
+
+    def refuse(self, served: ServedWindow, cause: ErrorReport) -> None:
+        with self._changed:
+            self._state.refuse(served, cause)
+            self._changed.notify_all()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless the driver stops."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped, seconds)
 
     def _expire_on(self) -> None:
         """Its progress counts as the driver's: a lock held for long blocks all calls."""

@@ -128,8 +128,9 @@ class DriverState:
             return _NO_LEASES if call.epoch or needs_call else None
         served = session.served
         grants = [] if session.error else served.lease(member.epoch, len(self._members))
-        last = served.leases.count(TaskState.PENDING) == 0
-        if not grants and call.epoch == member.epoch and call.last == last:
+        last = served.has_all
+        known = (call.epoch, call.last, call.horizon)
+        if not grants and known == (member.epoch, last, served.horizon):
             return None
         return LeaseReply(
             epoch=member.epoch,
@@ -139,6 +140,7 @@ class DriverState:
             last=last,
             pending=self._pending(),
             readers=served.readers,
+            horizon=served.horizon,
         )
 
     def unchanged(self, member: RegisteredExecutor, call: LeaseCall) -> LeaseReply:
@@ -227,14 +229,30 @@ class DriverState:
             member.epoch = 0
         self.session = Session(self._number(), served, sealed_step=call.step)
         _LOG.info(
-            "window %s generation %d is open for trainer %d: %d tasks, %d of them used",
+            "window %s generation %d is open for trainer %d: %s tasks, %d of them used",
             call.window,
             call.generation,
             call.trainer,
-            served.tasks,
+            "growing" if served.tasks is None else served.tasks,
             served.leases.count(TaskState.USED),
         )
         return self.session
+
+    def grows(self, served: ServedWindow) -> bool:
+        """Whether a window is served that has not ended."""
+        session = self.session
+        return session is not None and session.served is served and session.error is None
+
+    def close(self, served: ServedWindow) -> None:
+        """A window has all of its tasks."""
+        served.close()
+        if self.session is not None and self.session.served is served:
+            self.session.version += 1
+
+    def refuse(self, served: ServedWindow, cause: ErrorReport) -> None:
+        """A window cannot grow: it ends."""
+        if self.session is not None and self.session.served is served:
+            self._stop(self.session, cause)
 
     def session_of(self, trainer: int, number: int) -> Session:
         """The open session, if it is the caller's.
@@ -273,6 +291,7 @@ class DriverState:
             version=session.version,
             serving=serving,
             fence=sorted(session.fencing),
+            tasks=session.served.tasks,
             error=session.error,
         )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +19,9 @@ from forebay.executors.driver.leases import LeaseTable, TaskState
 from forebay.executors.wire.messages import Grant, Progress
 
 _NO_IDS = pa.nulls(0, pa.string())
+# How many tasks of a source are read at a time while a window grows: as many partitions of a slice.
+_GROWING_READERS = 8
+FAR = 2**31 - 1
 
 
 class ServedWindow:
@@ -42,26 +46,52 @@ class ServedWindow:
         self._names = source_names
         self._ledger = ledger
         self._hazards = hazards
-        self._plan = ledger.plan(window, generation)
+        self.plan = ledger.plan(window, generation)
+        self.is_open = self.plan.is_open
         self._table: pa.Table = ledger.tasks(window, generation)
-        self._ids: pa.Array = pa.concat_arrays(self._table["task_id"].chunks or [_NO_IDS])
+        self._ids = _ids_of(self._table)
         self._rows: dict[str, int] = {}
         self.rows_used: Counter[str] = Counter()
-        sources = pc.index_in(self._table["source"], value_set=pa.array(source_names, pa.string()))
-        if sources.null_count:
-            raise InfrastructureError(f"the plan of {window} names a source of another pipeline")
         self.leases = LeaseTable(
             self._table["hour"].to_numpy(),
-            sources.to_numpy().astype(np.int32),
+            self._sources(self._table),
             len(source_names),
-            self._partitions(),
+            [_GROWING_READERS] * len(source_names) if self.is_open else self._partitions(),
             align_hours=job.buffers.align_hours,
             attempts_max=job.failover.task_attempts_max,
+            horizon=-1 if self.is_open else None,
         )
 
     @property
-    def tasks(self) -> int:
-        return len(self._table)
+    def tasks(self) -> int | None:
+        """How many there are; None while the window grows."""
+        return None if self.is_open else len(self._table)
+
+    @property
+    def horizon(self) -> int | None:
+        """Up to which slice rows are served, of a window that was open when it was begun."""
+        return self.leases.horizon
+
+    @property
+    def has_all(self) -> bool:
+        """Whether an executor reads each task, and none is to come."""
+        return not self.is_open and not self.leases.count(TaskState.PENDING)
+
+    @property
+    def is_sealed(self) -> bool:
+        return not self.is_open and self.leases.is_sealed
+
+    def grow(self, tasks: pa.Table) -> None:
+        """Take tasks that are not here yet."""
+        known = pc.is_in(tasks["task_id"], value_set=self._ids)
+        fresh = tasks.filter(pc.invert(known)).combine_chunks()
+        self._table = pa.concat_tables([self._table, fresh]).combine_chunks()
+        self._ids = _ids_of(self._table)
+        self.leases.append(fresh["hour"].to_numpy(), self._sources(fresh))
+
+    def close(self) -> None:
+        """No further tasks come."""
+        self.is_open, self.leases.horizon = False, FAR
 
     def restore(self, positions: Progress) -> None:
         by_row = self._by_row(positions)
@@ -115,6 +145,15 @@ class ServedWindow:
         rows = self._rows_of(ids)
         return {task_id: self._task(row) for task_id, row in zip(ids, rows, strict=True)}
 
+    def _sources(self, tasks: pa.Table) -> npt.NDArray[np.int32]:
+        found = pc.index_in(tasks["source"], value_set=pa.array(self._names, pa.string()))
+        if found.null_count:
+            raise InfrastructureError(
+                f"the plan of {self.window} names a source of another pipeline"
+            )
+        places: npt.NDArray[np.int32] = found.to_numpy().astype(np.int32)
+        return places
+
     def _partitions(self) -> list[int]:
         counted = self._table.group_by("source").aggregate([("partition", "count_distinct")])
         columns = (counted["source"], counted["partition_count_distinct"])
@@ -122,7 +161,7 @@ class ServedWindow:
         return [counts.get(name, 1) for name in self._names]
 
     def _task(self, row: int) -> DataTask:
-        return self._ledger.data_task(self._table, row, self._plan)
+        return self._ledger.data_task(self._table, row, self.plan)
 
     def _grant(self, row: int) -> Grant:
         task = self._task(row)
@@ -153,3 +192,7 @@ class ServedWindow:
     def _count(self, row: int, before: TaskProgress | None, after: TaskProgress) -> None:
         source = self._names[int(self.leases.sources[row])]
         self.rows_used[source] += after.rows_read - (before.rows_read if before else 0)
+
+
+def _ids_of(tasks: pa.Table) -> pa.Array:
+    return pa.concat_arrays(tasks["task_id"].chunks or [_NO_IDS])

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from forebay.config.specs.jobs import INLINE, STANDING
+from forebay.config.specs.jobs import INLINE
 from forebay.executors.job.folder import JobFolder
 from forebay.executors.job.measures import Measure, Progress
 from forebay.executors.job.request import JobRequest
@@ -153,7 +153,7 @@ class LocalJob:
     lock: FileLock
 
     def prepare(self, request: JobRequest, *, continues: bool) -> None:
-        if request.pipeline_spec().job.process == STANDING:
+        if request.pipeline_spec().job.stays:
             # Refused here, before a job is stored for a runner that could not start.
             warm_memory()
             self._runner_place(request).require_private()
@@ -167,7 +167,7 @@ class LocalJob:
             self.lock.leave()
             return started
         name, place = request.job_id, self._runner_place(request)
-        if job.process != STANDING:
+        if not job.stays:
             look_at(place, Call(ask="end"))  # it was declared otherwise before
         else:
             handed = hand_on(place, request, command, self.folder.path, self.lock)

@@ -30,6 +30,19 @@ _DECODES_MUCH = 0.7
 _STORING = ("seal", "export", "store", "check", "load")
 
 
+class StreamLag(Message):
+    """How far training is behind a stream, of the rows of the open window so far.
+
+    newest_us: when the newest row that was used was published, in microseconds since 1970. rows:
+    how many were used. p50_seconds, p99_seconds: of them, from their publication to their step.
+    """
+
+    newest_us: int
+    rows: int
+    p50_seconds: float
+    p99_seconds: float
+
+
 class Progress(Message):
     """A trainer's report, rewritten a few times a second.
 
@@ -38,7 +51,7 @@ class Progress(Message):
     sealed_step: the step of the newest sealed checkpoint; 0 before the first one.
     resumed: where the open window was taken over, for people; empty if it was not.
     sealed_at, reported_at: when that was sealed, and when this was written, as `time.time` counts;
-    0 where that is not known.
+    0 where that is not known. lags: of streams whose storage says when rows were published.
     """
 
     window: str = ""
@@ -54,6 +67,7 @@ class Progress(Message):
     lag_seconds: float = 0.0
     pid: int = 0
     phases_seconds: dict[str, float] = Field(default_factory=dict)
+    lags: dict[str, StreamLag] = Field(default_factory=dict)
 
 
 class ProcessMeasure(Message):

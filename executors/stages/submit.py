@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 
 from forebay.config.specs.jobs import INLINE
 from forebay.config.specs.windows import Window
@@ -30,6 +29,7 @@ from forebay.executors.stages.results import SubmitResult
 from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
 from forebay.home.job_id import window_job_id
+from forebay.system.clock import utc_now
 
 
 def submit_window(
@@ -171,7 +171,7 @@ class _Submission:
             self.ledger,
             [],
             warm_start=warm,
-            clock=lambda: datetime.now(UTC),
+            clock=utc_now,
         )
         return report.plans[0]
 

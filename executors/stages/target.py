@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import retrain_command
 from forebay.home.database.format import open_home
 from forebay.home.paths import Home
+from forebay.system.clock import utc_now
 
 if TYPE_CHECKING:
     from forebay.datatasks.plans.ledger import Ledger
@@ -86,9 +87,7 @@ class LineTarget:
         try:
             require_beginning(self.chain, plans)
         except NotReadyError as error:
-            lags = lags_of(
-                self.project.root, self.pipeline, self.project.sources, datetime.now(UTC)
-            )
+            lags = lags_of(self.project.root, self.pipeline, self.project.sources, utc_now())
             if not in_vain(lags):
                 raise
             wrong = "; ".join(each.text for each in lags if each.wrong_time)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from forebay.config.specs.jobs import STANDING, StandingSpec
+from forebay.config.specs.jobs import StandingSpec
 from forebay.config.specs.windows import WindowGrid
 from forebay.errors import ForebayError, InfrastructureError
 from forebay.executors.job.host import SUPERVISOR_COMMAND
@@ -289,7 +289,7 @@ def _runner_of(job: Path) -> tuple[Runner, dict[str, str]] | None:
         request = request_of(job)
         spec, home = request.pipeline_spec().job, Home(Path(request.home))
         command = os.environ.get(COMMAND_NAME, " ".join(SUPERVISOR_COMMAND)).split(" ")
-        if spec.process == STANDING:
+        if spec.stays:
             place = RunnerPlace(home, request.pipeline_name, request.line)
             grid = request.pipeline_spec().dataset.grid
             return Runner(place, home, spec.standing, grid), needs_of(request, command)

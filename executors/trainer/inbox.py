@@ -93,7 +93,9 @@ def source_of(task_id: str) -> str:
 class Inbox:
     """Frames and positions of one window in one trainer process."""
 
-    def __init__(self, sealed: Mapping[str, TaskProgress]) -> None:
+    def __init__(self, sealed: Mapping[str, TaskProgress], *, by_arrival: bool = False) -> None:
+        """by_arrival: frames of several epochs are taken as they came, whatever their hours."""
+        self._by_arrival = by_arrival
         self.used: dict[str, TaskProgress] = dict(sealed)
         self._taken: dict[str, TaskProgress] = dict(sealed)
         self.ended = sum(progress.ended for progress in sealed.values())
@@ -135,11 +137,15 @@ class Inbox:
         waiting = [queue for queue in self._epochs.values() if queue.frames]
         if not waiting:
             return None
-        queue = min(waiting, key=lambda each: (each.frames[0][1].hour, each.frames[0][0]))
+        queue = min(waiting, key=self._order)
         _, frame = queue.frames.popleft()
         queue.taken.update(frame.progress)
         self._taken.update(frame.progress)
         return frame
+
+    def _order(self, queue: EpochQueue) -> tuple[int, int]:
+        arrival, frame = queue.frames[0]
+        return 0 if self._by_arrival else frame.hour, arrival
 
     def use(self, frame: Frame) -> None:
         for task_id, progress in frame.progress.items():

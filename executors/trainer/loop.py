@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.config.specs.feeds import joined_labels
+from forebay.config.specs.feeds import joined_labels, source_feeds
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.sources import SourceSpec
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.request import JobRequest, WindowRequest
 from forebay.executors.judging.gate import gate_decision
@@ -86,6 +88,8 @@ class WindowTrainer:
         parts.reader.begin(window.key, window.generation, done, opened.step)
         if sealed is None or not sealed.final:
             self._consume(opened)
+            if opened.plan.is_open:
+                opened.plan = self._opener.closed(opened)
             with parts.progress.phase("store"):
                 parts.copier.finish()
             sealed = self._sealer.seal(opened, final=True)
@@ -106,7 +110,6 @@ class WindowTrainer:
 
     def _consume(self, opened: OpenWindow) -> None:
         parts = self._parts
-        every = parts.pipeline.job.checkpoint.every_steps
         silence = Silence(parts.reader, opened.request.key, parts.pipeline.job)
         while True:
             with parts.progress.phase("wait"):
@@ -114,12 +117,13 @@ class WindowTrainer:
             if frame is None:
                 if parts.reader.finished():
                     return
-                silence.lasted(FRAME_WAIT_SECONDS)
-                continue
-            silence.broken()
-            with parts.progress.phase("train"):
-                self._steps.use(opened, frame)
-            if opened.window_step - opened.sealed_step >= every:
+                if not opened.plan.is_open:  # a stream that is silent ends nothing
+                    silence.lasted(FRAME_WAIT_SECONDS)
+            else:
+                silence.broken()
+                with parts.progress.phase("train"):
+                    self._steps.use(opened, frame)
+            if self._sealer.is_due(opened):
                 sealed = self._sealer.seal(opened, final=False)
                 parts.copier.sealed(opened.store)
                 parts.reader.sealed(opened.step, sealed.progress)
@@ -139,6 +143,10 @@ class WindowTrainer:
             chain.publish(link, datetime.now(UTC), "" if gate is None else gate.words)
         collect_after(f"window {link.window} is trained", chain.home, pipeline, chain.line)
         self._parts.progress.finished(link.window)
+
+
+def _streams(pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]) -> list[str]:
+    return [name for name, feed in source_feeds(pipeline, sources).items() if feed == "stream"]
 
 
 def _parts_of(
@@ -162,7 +170,9 @@ def _parts_of(
         ledger=Ledger(home, pipeline.name, request.line),
         chain=chain,
         reader=RemoteReader(given.link, layout, pipeline.use_names, given.attempt),
-        progress=ProgressReporter(given.link, pipeline.use_names, len(request.windows)),
+        progress=ProgressReporter(
+            given.link, pipeline.use_names, len(request.windows), _streams(pipeline, sources)
+        ),
         archive=archive,
         copier=SealCopier(chain, archive, fingerprint),
         join=LabelJoins(chain, pipeline, sources) if joins else None,

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
+from forebay.datatasks.tasks import TaskProgress
 from forebay.executors.job.measures import PhaseSeconds, Progress
 from forebay.executors.job.request import WindowRequest
 from forebay.executors.link.protocol import RoleLink
+from forebay.executors.trainer.freshness import Freshness
 from forebay.executors.window_files.checkpoints import Seal
 from forebay.executors.window_files.steps import Counts
+from forebay.system.clock import utc_now
+from forebay.system.instants import to_us
 from forebay.system.liveness import ActivityState, doing
 
 WRITE_EVERY_SECONDS = 0.2
 # Phases that may trace and compile for minutes in a library, or load and save a large model.
 _COMPUTING = frozenset({"load", "train", "seal", "export", "check"})
-_HOUR_SECONDS = 3600.0
 
 
 class ProgressReporter:
     """Collects counts and phase times; writes them a few times a second."""
 
-    def __init__(self, link: RoleLink, source_names: list[str], windows_total: int) -> None:
-        """Phase times of an earlier trainer of the same job are added to."""
+    def __init__(
+        self,
+        link: RoleLink,
+        source_names: list[str],
+        windows_total: int,
+        streams: Sequence[str] = (),
+    ) -> None:
+        """Phase times of an earlier trainer of the same job are added to.
+
+        streams: those of the sources that feed the stream.
+        """
         earlier = link.reported()
         self._link = link
         self._names = source_names
@@ -37,6 +49,8 @@ class ProgressReporter:
         self._written = 0.0
         self._written_rows = 0
         self._rate = 0.0
+        self._streams = streams
+        self._freshness = Freshness(streams)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -58,6 +72,7 @@ class ProgressReporter:
         if seal is not None and sealed_by is not None:
             resumed = f"resumed from step {seal.window_step:,}, sealed by {sealed_by}"
         self._window_seconds = (window.end - window.start).total_seconds()
+        self._freshness = Freshness(self._streams)
         self._write(
             force=True,
             window=window.key,
@@ -69,12 +84,16 @@ class ProgressReporter:
             lag_seconds=self._window_seconds,
         )
 
-    def stepped(self, counts: Counts, hour: int, step: int) -> float:
-        """After one minibatch; returns the seconds of data left. hour: inside the window."""
+    def stepped(self, counts: Counts, into_seconds: float, step: int) -> float:
+        """After one minibatch, so far into the window; returns the seconds of data left."""
         self._rows += counts
-        lag_seconds = max(0.0, self._window_seconds - hour * _HOUR_SECONDS)
+        lag_seconds = max(0.0, self._window_seconds - into_seconds)
         self._write(force=False, step=step, lag_seconds=lag_seconds)
         return lag_seconds
+
+    def used(self, before: Mapping[str, TaskProgress], after: Mapping[str, TaskProgress]) -> None:
+        """See `Freshness.used`."""
+        self._freshness.used(before, after, to_us(utc_now()))
 
     def sealed(self, seal: Seal) -> None:
         self._write(force=True, sealed_step=seal.step, sealed_at=seal.sealed_at.timestamp())
@@ -99,5 +118,6 @@ class ProgressReporter:
             "rows": dict(zip(self._names, self._rows.tolist(), strict=True)),
             "rows_per_second": round(self._rate, 1),
             "phases_seconds": self._phases.seconds(),
+            "lags": self._freshness.lags(),
         }
         self._link.report(self._report.model_copy(update=latest))

@@ -57,7 +57,7 @@ class _Session:
     sealed: Progress
     inbox: Inbox
     number: int
-    tasks: int
+    tasks: int | None
     dead_rows_max: dict[str, int]
     version: int = 0
     sequence: int = 0
@@ -65,6 +65,11 @@ class _Session:
     fenced: dict[int, Progress] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
     error: ForebayError | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether each task is at its end; never while the window grows."""
+        return self.tasks is not None and self.inbox.ended >= self.tasks
 
     def check_dead_rows(self) -> None:
         for source, most in self.dead_rows_max.items():
@@ -123,7 +128,7 @@ class RemoteReader:
                 generation=generation,
                 step=step,
                 sealed=positions,
-                inbox=Inbox(positions),
+                inbox=Inbox(positions, by_arrival=opened.tasks is None),
                 number=opened.session,
                 tasks=opened.tasks,
                 dead_rows_max=self._dead_rows_max,
@@ -156,18 +161,24 @@ class RemoteReader:
                 if frame is not None:
                     return frame
                 left = deadline - time.monotonic()
-                if left <= 0 or session.inbox.ended >= session.tasks:
+                if left <= 0 or session.has_ended:
                     return None
                 self._changed.wait(left)
 
-    def used(self, frame: Frame) -> None:
-        """A step trained on the frame: its positions count, and its sender may send another."""
+    def used(self, frame: Frame) -> dict[str, TaskProgress]:
+        """A step trained on the frame: its positions count, and its sender may send another.
+
+        Returns where those of its tasks that were begun had been.
+        """
         session = self._current()
         with self._changed:
+            used = session.inbox.used
+            before = {task: used[task] for task in frame.progress if task in used}
             session.inbox.use(frame)
             stream = session.streams.get(frame.epoch)
         if stream is not None:
             stream.grant(1)
+        return before
 
     @property
     def orders(self) -> tuple[int, int]:
@@ -179,7 +190,7 @@ class RemoteReader:
         """Whether every task of the window ended and its rows were used."""
         session = self._current()
         with self._changed:
-            if session.inbox.ended < session.tasks:
+            if not session.has_ended:
                 return False
             session.check_dead_rows()
             return True
@@ -280,6 +291,7 @@ class RemoteReader:
             opened = self._open(session.window, session.generation, step, sealed, positions)
             with self._changed:
                 session.number, session.version, session.sequence = opened.session, 0, 0
+                session.tasks = opened.tasks
                 self._changed.notify_all()
 
     def _await_resume(self, session: _Session, number: int, give_up: float) -> None:
@@ -342,7 +354,8 @@ class RemoteReader:
         with self._changed:
             if self._session is not session or session.number != number:
                 return
-            session.version = orders.version
+            session.version, session.tasks = orders.version, orders.tasks
+            self._changed.notify_all()
             if orders.error is not None:
                 session.error = orders.error.exception()
                 self._changed.notify_all()

@@ -46,7 +46,7 @@ class Registered(Message):
 class LeaseCall(Message):
     """Waits for work. A repeated `sequence` gets the same answer.
 
-    `epoch` and `last` are what the executor knows: a difference is answered at once.
+    `epoch`, `last` and `horizon` are what the executor knows: a difference is answered at once.
     """
 
     executor: int
@@ -54,6 +54,7 @@ class LeaseCall(Message):
     epoch: int
     sequence: int
     last: bool
+    horizon: int | None = None
     wait_seconds: float = 1.0
 
 
@@ -76,7 +77,7 @@ class LeaseReply(Message):
 
     pending: by source, the hour of its earliest task that is not leased yet; only where there is
     one executor, which will read it. readers: by source, the most tasks that one executor reads at
-    a time.
+    a time. horizon: of a window that grows, up to which slice rows are served; None of any other.
     """
 
     epoch: int
@@ -86,6 +87,7 @@ class LeaseReply(Message):
     last: bool
     pending: dict[str, int] = Field(default_factory=dict)
     readers: dict[str, int] = Field(default_factory=dict)
+    horizon: int | None = None
 
 
 class ExecutorBeat(Message):
@@ -137,10 +139,10 @@ class OpenWindow(Message):
 
 
 class Opened(Message):
-    """The session that later calls name, and the window's task count."""
+    """The session that later calls name, and the window's task count; None while it grows."""
 
     session: int
-    tasks: int
+    tasks: int | None
 
 
 class TrainerBeat(Message):
@@ -170,11 +172,15 @@ class Serving(Message):
 
 
 class Orders(Message):
-    """What the driver wants from the trainer: whom to read from, whom to fence, why to stop."""
+    """What the driver wants from the trainer: whom to read from, whom to fence, why to stop.
+
+    tasks: of the window; None while it grows.
+    """
 
     version: int
     serving: list[Serving]
     fence: list[int]
+    tasks: int | None
     error: ErrorReport | None = None
 
 

@@ -75,7 +75,7 @@ class TaskQueue:
         return int(self.chunks[-1].hours[-1]) if self.chunks else self.hour
 
     def rows_of(self, hour: int) -> int:
-        """Waiting rows of one hour, which is that of the head or earlier."""
+        """Waiting rows up to an hour."""
         rows, first = 0, self.cursor
         for chunk in self.chunks:
             if chunk.hours[first] > hour:
@@ -84,9 +84,9 @@ class TaskQueue:
             first = 0
         return rows
 
-    def head_run(self) -> int:
-        hours = self.chunks[0].hours
-        return _end_of(hours, hours[self.cursor]) - self.cursor
+    def head_run(self, hour: int) -> int:
+        """Rows up to an hour, which is not before that of the head, in the first chunk."""
+        return _end_of(self.chunks[0].hours, np.int32(hour)) - self.cursor
 
 
 def _end_of(hours: npt.NDArray[np.int32], hour: np.int32) -> int:
@@ -185,23 +185,24 @@ class ServingBuffer:
         return task not in self._waiting or self.room.is_decoding or self._may_begin(task)
 
     def waiting(self, hour: int) -> int:
-        """Rows of this hour, which is the earliest here, that are waiting here."""
+        """Rows up to this hour that are waiting here."""
         if self._counted is None or self._counted[0] != hour:
             self._counted = hour, sum(queue.rows_of(hour) for queue in self._queues.values())
         return self._counted[1]
 
     def available(self, hour: int) -> int:
-        """Rows of this hour that can be taken in one slice: those of its first task queue."""
+        """Rows up to this hour that can be taken in one slice: those of the first task queue."""
         queue = self._head(hour)
-        return queue[1].head_run() if queue else 0
+        return queue[1].head_run(hour) if queue else 0
 
     def take(self, hour: int, rows_max: int) -> TakenRows:
         found = self._head(hour)
         if found is None:
-            raise LookupError(f"no row of hour {hour} is waiting")
+            raise LookupError(f"no row up to hour {hour} is waiting")
         task, queue = found
         chunk = queue.chunks[0]
-        rows = min(rows_max, queue.head_run())
+        first_hour = int(chunk.hours[queue.cursor])
+        rows = min(rows_max, queue.head_run(hour))
         batch = chunk.batch.slice(queue.cursor, rows)
         queue.cursor += rows
         token: Token = partial(chunk.token, queue.cursor)
@@ -222,7 +223,7 @@ class ServingBuffer:
                 del self._queues[task]
         else:
             queue.hour = int(chunk.hours[queue.cursor])
-        return TakenRows(task, batch, rows, hour, token, size)
+        return TakenRows(task, batch, rows, first_hour, token, size)
 
     def take_ended(self) -> list[TakenRows]:
         ended = [
@@ -235,10 +236,9 @@ class ServingBuffer:
         return ended
 
     def _head(self, hour: int) -> tuple[Hashable, TaskQueue] | None:
-        for task, queue in self._queues.items():
-            if queue.chunks and queue.hour == hour:
-                return task, queue
-        return None
+        """The task queue whose head is the earliest of those that are not after an hour."""
+        heads = [each for each in self._queues.items() if each[1].chunks and each[1].hour <= hour]
+        return min(heads, key=lambda each: each[1].hour, default=None)
 
     def _may_begin(self, task: Hashable) -> bool:
         """Whether there is room; among tasks without rows, the earliest hour comes first."""

@@ -6,6 +6,10 @@ move to one of two assemblies, batch or stream, and a full assembly leaves as on
 only when the receiver has room, so that the newest rows can still win. Priority decides row by row
 which rows a minibatch has, however they were cut into chunks and tasks; those of one source that it
 decides about together are put side by side.
+
+While a window grows there is no earliest hour: a fresh row never waits for history. All rows up to
+a horizon, which the stream has reached, are candidates, and the priority alone decides between
+sources; of each source the earliest come first.
 """
 
 from __future__ import annotations
@@ -147,6 +151,7 @@ class PrioritisedQueue:
         self._moves = 0
         self._pending: list[int | None] = [None for _ in sources.names]
         self._is_last = False
+        self._horizon: int | None = None
         self._closed = False
 
     # For task runners -----------------------------------------------------------------------
@@ -223,13 +228,17 @@ class PrioritisedQueue:
 
     # For the owner --------------------------------------------------------------------------
 
-    def set_pending(self, hours: Mapping[str, int], *, is_last: bool) -> None:
+    def set_pending(
+        self, hours: Mapping[str, int], *, is_last: bool, horizon: int | None = None
+    ) -> None:
         """Set what is not opened here yet.
 
         hours: by source, the hour of the earliest task that will be. is_last: whether no task is
-        waiting for any executor: then the rest leaves without delay.
+        waiting for any executor: then the rest leaves without delay. horizon: of a window that
+        grows, up to which of its slices, which are its hours, rows may leave.
         """
         with self._changed:
+            self._horizon = horizon
             self._pending = [hours.get(name) for name in self._sources.names]
             self._is_last = is_last
             self._changed.notify_all()
@@ -273,6 +282,8 @@ class PrioritisedQueue:
 
     def _candidates(self) -> tuple[int, list[int]]:
         """The earliest hour, and by source, its rows that can leave now (0: none)."""
+        if self._horizon is not None:
+            return self._horizon, [buffer.available(self._horizon) for buffer in self._buffers]
         hours = [hour for buffer in self._buffers if (hour := buffer.hour()) is not None]
         if not hours:
             return 0, [0] * len(self._buffers)
@@ -340,6 +351,8 @@ class PrioritisedQueue:
         Otherwise whatever is decoded first would leave first, and the same rows would give a
         different model each time. An hour waits only once, and only for `settle_seconds`.
         """
+        if self._horizon is not None:
+            return True
         if self._settling[0] != hour:
             self._settling = (hour, now + self._limits.settle_seconds)
         return now >= self._settling[1] or not any(
@@ -393,7 +406,7 @@ class PrioritisedQueue:
         return min((hour for hour in hours if hour is not None), default=0)
 
     def _is_left(self, assembly: _Assembly, hour: int) -> bool:
-        most = self._limits.hours_together
+        most = self._limits.hours_together if self._horizon is None else None
         return most is not None and assembly.rows > 0 and hour - assembly.hour > most
 
     def _is_idle(self) -> bool:

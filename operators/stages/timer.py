@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import Context
@@ -17,6 +16,7 @@ from forebay.operators.runs.airflow_runs import ACTIVE_STATES, latest_before, ru
 from forebay.operators.runs.stage_request import StageRequest
 from forebay.operators.stages.base import StageOperator
 from forebay.operators.triggers.window_over import WindowOverTrigger
+from forebay.system.clock import utc_now
 
 
 class TimerOperator(StageOperator):
@@ -31,7 +31,7 @@ class TimerOperator(StageOperator):
     ui_color = "#e8e3d3"
 
     def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
-        now = datetime.now(UTC)
+        now = utc_now()
         window = request.window
         left = (window.end - now).total_seconds()
         if left > self.grace_seconds:

@@ -28,6 +28,7 @@ def task_table(source: str, tasks: Sequence[tuple[int, int]]) -> pa.Table:
         "rows": [rows for _, rows in tasks],
         "size_bytes": [1] * len(tasks),
         "cut": [False] * len(tasks),
+        "last": [None] * len(tasks),
     }
     return pa.table(columns, schema=MANIFEST_SCHEMA)
 

@@ -8,13 +8,14 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from typing import Any, Self
 
 from forebay.datatasks.sources.kafka.client_options import broker_addresses
 from forebay.errors import ConfigError, DataError, InfrastructureError
+from forebay.system.clock import utc_now
 from forebay.system.extras import require_extra
 
 CONNECT_SECONDS = 10.0
@@ -254,7 +255,7 @@ class Cluster:
         limit_ms = int(settings["retention.ms"])
         if limit_ms < 0 or int(settings["retention.bytes"]) >= 0:
             return None
-        return datetime.now(UTC) - timedelta(milliseconds=limit_ms)
+        return utc_now() - timedelta(milliseconds=limit_ms)
 
     def _settings(self, name: str) -> dict[str, str]:
         from kafka.admin import ConfigResource, ConfigResourceType

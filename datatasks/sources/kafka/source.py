@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from forebay.config.specs.base import Spec
@@ -38,6 +38,7 @@ from forebay.datatasks.sources.kafka.topic_version import PlannedStretch, TopicV
 from forebay.datatasks.sources.kafka.wire.messages import Messages
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
 from forebay.errors import ConfigError, DataError, InfrastructureError, MissingExtraError
+from forebay.system.clock import utc_now
 from forebay.system.instants import MICROSECOND, shown_instant, to_us
 
 _LOOK_BYTES = 64 << 10
@@ -139,7 +140,7 @@ class KafkaSource(KafkaKind, Source, Describes, Commits):
         return [*self._time_findings(sample), *self._column_findings(values, stored)]
 
     def _time_findings(self, sample: list[tuple[bytes, int]]) -> Iterator[Finding]:
-        now_us, times = to_us(datetime.now(UTC)), microseconds([stamp for _, stamp in sample])
+        now_us, times = to_us(utc_now()), microseconds([stamp for _, stamp in sample])
         ahead = self.options.timestamp_jump_max
         if are_far(times, now_us, ahead).all() or times[-1] > now_us + ahead // MICROSECOND:
             message = f"topic {self.options.topic}: {stamp_words(times, now_us)}"
@@ -173,7 +174,7 @@ class KafkaSource(KafkaKind, Source, Describes, Commits):
         topic = self._cluster.topic(self.options.topic)
         if topic is None:
             raise DataError(f"source {self.spec.name!r}: {self._no_topic()}")
-        jump, now = self.options.timestamp_jump_max, datetime.now(UTC)
+        jump, now = self.options.timestamp_jump_max, utc_now()
         borders = TopicBorders(self._cluster, self.access, topic, spans, self.borders, jump, now)
         kept_since = self._cluster.kept_since(topic) if any(borders.firsts.values()) else None
         borders.require_all_kept(spans, self.spec.starts, kept_since)

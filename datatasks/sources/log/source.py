@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +47,7 @@ from forebay.datatasks.sources.log.segment_file import SegmentFile
 from forebay.datatasks.sources.log.writer import SEGMENT_REGEX
 from forebay.datatasks.tasks import Chunk, DataTask, Position
 from forebay.errors import DataError
+from forebay.system.clock import utc_now
 from forebay.system.instants import MICROSECOND, shown_instant, to_us
 
 _MS_US = 1000
@@ -129,7 +130,7 @@ class LogSource(LogKind, MarkerSource, Describes):
 
     def _time_findings(self, segments: _Segments) -> Iterator[Finding]:
         """Rows that no window has now: nothing but far times, or a partition that ends ahead."""
-        ahead, now_us = self.options.timestamp_jump_max, to_us(datetime.now(UTC))
+        ahead, now_us = self.options.timestamp_jump_max, to_us(utc_now())
         places = {"": np.sort(segments.commit_us)}
         if not are_far(places[""], now_us, ahead).all():
             last = {f" partition {each.name}:": each.commit_us for each in _by_partition(segments)}
@@ -159,7 +160,7 @@ class LogSource(LogKind, MarkerSource, Describes):
     def _newest_us(self, partition: Partition) -> int:
         """The newest commit that no clock has stamped far ahead."""
         jump_us = self.options.timestamp_jump_max // timedelta(microseconds=1)
-        odd = odd_times(partition.commit_us, jump_us, to_us(datetime.now(UTC)))
+        odd = odd_times(partition.commit_us, jump_us, to_us(utc_now()))
         usual = partition.commit_us[~odd]
         return int(usual.max()) if len(usual) else 0
 
@@ -182,7 +183,7 @@ class LogSource(LogKind, MarkerSource, Describes):
         self._check_offsets(segments)
         partitions = list(_by_partition(segments))
         require_same(self._files, segments.listing, partitions, self.options.moved, self.borders)
-        starts, has_folder, now = self.spec.starts, self._files.exists, datetime.now(UTC)
+        starts, has_folder, now = self.spec.starts, self._files.exists, utc_now()
         borders = LogBorders(partitions, spans, self.borders, self.options, starts, has_folder, now)
         borders.require_all_kept(spans)
         stored = {each.name: (int(each.base[0]), each.end) for each in partitions}

@@ -74,15 +74,31 @@ class WindowOpener:
         parts = self._parts
         plan = parts.ledger.plan(window.key, window.generation)
         require_no_gap(parts.chain, parts.pipeline.dataset.grid, plan.as_window)
+        if not plan.is_open:
+            self._require_figures(plan, parent)
+        return plan
+
+    def closed(self, opened: OpenWindow) -> WindowPlan:
+        """What an open window has become, once all its rows are used.
+
+        Raises:
+            ForebayError: when it may not be trained: only its figures show that.
+        """
+        window = opened.request
+        plan = self._parts.ledger.plan(window.key, window.generation)
+        self._require_figures(plan, opened.parent)
+        return plan
+
+    def _require_figures(self, plan: WindowPlan, parent: Link | None) -> None:
+        parts = self._parts
         require_heard(parts.chain, parts.pipeline, parts.sources, plan)
         require_adjoining(parts.chain, parts.sources, plan, covered_by(parent))
-        return plan
 
     def _load(self, plan: WindowPlan, parent: Link | None, store: CheckpointStore) -> Seal | None:
         parts = self._parts
         names, parent_name = parts.names, parent.name if parent else None
         seen = [parent.seen.get(name, RowSums()) for name in names] if parent else None
-        begun = Beginning(plan.fingerprint, parent_name, parts.model_fingerprint, seen)
+        begun = Beginning(plan.begun_as, parent_name, parts.model_fingerprint, seen)
         store.drop_others(begun)
         seal = store.load(parts.learner)
         if seal is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 from forebay.datatasks.tasks import TaskProgress
@@ -16,6 +17,16 @@ class WindowSealer:
     def __init__(self, parts: TrainerParts) -> None:
         self._parts = parts
         self._alarm = GuardAlarm(parts.learner, parts.names)
+        self._sealed_at = time.monotonic()
+
+    def is_due(self, opened: OpenWindow) -> bool:
+        """Whether there is enough to seal: by steps, and in a window that grows by time too."""
+        job, steps = self._parts.pipeline.job, opened.window_step - opened.sealed_step
+        if not opened.plan.slice_seconds:
+            return steps >= job.checkpoint.every_steps
+        age = time.monotonic() - self._sealed_at
+        is_old = age >= job.continuous.seal.total_seconds()
+        return steps >= job.checkpoint.every_steps or (steps > 0 and is_old)
 
     def seal(self, opened: OpenWindow, *, final: bool) -> Seal:
         """Write a checkpoint of everything that was used; on return it is durable.
@@ -32,7 +43,7 @@ class WindowSealer:
                 opened.judge.flush()
             self._alarm.look(opened.request.key, opened.window_step)
             sealed = opened.store.write(parts.learner, self._seal(opened, progress, final=final))
-        opened.sealed_step = opened.window_step
+        opened.sealed_step, self._sealed_at = opened.window_step, time.monotonic()
         opened.last_seal = sealed
         parts.progress.sealed(sealed)
         return sealed
@@ -45,7 +56,7 @@ class WindowSealer:
             step=opened.step,
             window_step=opened.window_step,
             final=final,
-            plan=opened.plan.fingerprint,
+            plan=opened.plan.begun_as,
             parent=None if opened.parent is None else opened.parent.name,
             model_fingerprint=parts.model_fingerprint,
             progress=progress,

@@ -12,6 +12,7 @@ from forebay.executors.trainer.window.open_window import OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.mixture.minibatch import Minibatch
 
+_HOUR_SECONDS = 3600.0
 Scores = npt.NDArray[np.float32]
 
 
@@ -37,7 +38,7 @@ class WindowSteps:
         if minibatch is not None and len(minibatch):
             self._step(opened, minibatch, frame.hour)
         opened.letters.append(frame.letters)
-        self._parts.reader.used(frame)
+        self._parts.progress.used(self._parts.reader.used(frame), frame.progress)
 
     def _step(self, opened: OpenWindow, minibatch: Minibatch, hour: int) -> None:
         parts = self._parts
@@ -52,7 +53,8 @@ class WindowSteps:
         opened.window_step += 1
         opened.counters.add("used_rows", len(minibatch))
         counts = np.bincount(minibatch.sources, minlength=len(parts.names))
-        lag_seconds = parts.progress.stepped(counts, hour, opened.step)
+        into_seconds = hour * (opened.plan.slice_seconds or _HOUR_SECONDS)
+        lag_seconds = parts.progress.stepped(counts, into_seconds, opened.step)
         opened.series.stepped(counts, lag_seconds)
 
     def _learn(self, opened: OpenWindow, minibatch: Minibatch) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from forebay.commands.shared import arguments
@@ -14,6 +14,7 @@ from forebay.config.specs.base import duration_words
 from forebay.config.specs.labels import LabelSpec
 from forebay.config.specs.pipelines import PipelineSpec
 from forebay.errors import ConfigError, UsageError
+from forebay.system.clock import utc_now
 from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ def _backfill(
 
         if not first:
             raise UsageError("a backfill begins somewhere: write --from")
-        windows = asked_range(target.pipeline, first, last, None, datetime.now(UTC))
-        cost = backfill_cost(target, windows, lambda: datetime.now(UTC), reprocess=reprocess)
+        windows = asked_range(target.pipeline, first, last, None, utc_now())
+        cost = backfill_cost(target, windows, utc_now, reprocess=reprocess)
     if printer.is_json:
         printer.json(cost.model_dump())
         return

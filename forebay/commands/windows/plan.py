@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat, note
 from forebay.commands.shared.own_home import closed_home
+from forebay.system.clock import utc_now
 from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def plan(
             target.pipeline,
             target.project.sources,
             target.ledger,
-            asked_range(target.pipeline, first, last, due, datetime.now(UTC)),
+            asked_range(target.pipeline, first, last, due, utc_now()),
             warm_start=None,
-            clock=lambda: datetime.now(UTC),
+            clock=utc_now,
             waiting=seen.say,
         )
     shown = Output(output)

@@ -25,6 +25,7 @@ from forebay.commands.shared.output import (
     terminal_width,
 )
 from forebay.commands.shared.own_home import closed_home
+from forebay.errors import UsageError
 from forebay.system.output.counted import counted
 from forebay.system.output.redaction import redacted
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from forebay.executors.evaluation.run_summary import Summary
     from forebay.executors.job.measures import Progress
     from forebay.executors.job.request import JobStatus
+    from forebay.executors.model_line.link import Link
+    from forebay.executors.run import Watch
+    from forebay.executors.stages.target import LineTarget
 
 
 class OnStale(StrEnum):
@@ -57,6 +61,14 @@ def run(
         OnStale,
         option("--on-stale", help="What to do where a window would start from a stale model."),
     ] = OnStale.REFUSE,
+    follow: Annotated[
+        bool,
+        option(
+            "--follow",
+            help="Train what is due, then the window that goes on now while its streams grow, and "
+            "so on until Ctrl-C (`job.process: continuous`).",
+        ),
+    ] = False,
     line: arguments.LineName = arguments.DEFAULT_LINE,
     output: Form = OutputFormat.TEXT,
 ) -> None:
@@ -76,6 +88,14 @@ def run(
     with LiveLine(stream, live=live) as shown:
         seen = _Seen(shown, cancel)
         try:
+            if follow:
+                if first or last or reprocess or summary is not None:
+                    raise UsageError(
+                        "--follow trains what is due and what comes: it takes no --from, --to, "
+                        "--reprocess or --summary"
+                    )
+                _follow(seen, config, pipeline, line)
+                return
             found = _run(
                 seen, config, pipeline, line, first, last, reprocess=reprocess, on_stale=on_stale
             )
@@ -103,16 +123,30 @@ def _run(
     reprocess: bool,
     on_stale: OnStale,
 ) -> Summary:
-    """The summary of the run. Late imports take seconds, so a line says first what is happening."""
+    from forebay.executors.run import Run
+
+    target, watch = _prepared(seen, config, pipeline, line)
+    return Run(target, watch).execute(first, last, reprocess=reprocess, on_stale=on_stale.value)
+
+
+def _follow(seen: _Seen, config: Path, pipeline: str, line: str) -> None:
+    target, watch = _prepared(seen, config, pipeline, line)
+    from forebay.executors.follow import Follow
+
+    Follow(target, watch, seen.trained).execute()
+
+
+def _prepared(seen: _Seen, config: Path, pipeline: str, line: str) -> tuple[LineTarget, Watch]:
+    """Late imports take seconds, so a line says first what is happening."""
     seen.shown.doing(f"reading pipeline {pipeline}")
     from forebay.executors.arrow_start import start_arrow
-    from forebay.executors.run import Run, Watch
+    from forebay.executors.run import Watch
     from forebay.executors.stages.target import LineTarget
 
     target = LineTarget.load(config, pipeline, line)
     closed_home(target.home)
     start_arrow(target.kinds)
-    watch = Watch(
+    return target, Watch(
         doing=seen.shown.doing,
         warned=seen.warned,
         waiting=seen.shown.say,
@@ -122,7 +156,6 @@ def _run(
         away=seen.away,
         ending=seen.ending,
     )
-    return Run(target, watch).execute(first, last, reprocess=reprocess, on_stale=on_stale.value)
 
 
 class _Seen:
@@ -156,6 +189,10 @@ class _Seen:
         self._is_over = status.ended
         text = _progress_text(progress, sum(status.restarts.values()), self.shown.width)
         self.shown.figures(text)
+
+    def trained(self, link: Link) -> None:
+        rows = ", ".join(f"{link.trained(use).rows:,} rows of {use}" for use in link.seen)
+        self.shown.say(f"window {link.window} is trained: {rows}")
 
     def away(self, error: InfrastructureError) -> None:
         text = f"the job continues, but its state cannot be read: {error}"

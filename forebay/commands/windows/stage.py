@@ -20,6 +20,7 @@ from forebay.commands.shared.output import note, option
 from forebay.commands.shared.own_home import closed_home
 from forebay.config.specs.datasets import source_of
 from forebay.errors import ConfigError, UsageError
+from forebay.system.clock import utc_now
 from forebay.system.instants import INSTANT_FORMAT
 from forebay.system.message import Message
 from forebay.system.names import shown
@@ -87,7 +88,7 @@ def source(
     target = _target(config, pipeline, line, window)
     start_arrow([target.project.source(source_of(source)).kind])
     made = None if since is None else since.replace(tzinfo=UTC)
-    stage = SourceStage(target, source, lambda: datetime.now(UTC), made)
+    stage = SourceStage(target, source, utc_now, made)
     act = stage.is_ready if ready else stage.list_window
     result = act(asked_by, _requested_windows(waiting))
     rows = "an unknown number of rows" if result.rows is None else counted(result.rows, "row")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forebay.commands.shared import arguments
 from forebay.commands.shared.live_line import working
 from forebay.commands.shared.output import Form, Output, OutputFormat
+from forebay.system.clock import utc_now
 from forebay.system.output.counted import counted
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def why(
         target = LineTarget.load(config, pipeline, line)
         start_arrow(target.kinds)
         asked = target.at(parse_window_or_warm_start(target.pipeline, window))
-        found = _here(why_window(asked, lambda: datetime.now(UTC)), config)
+        found = _here(why_window(asked, utc_now), config)
     shown = Output(output)
     if shown.is_json:
         shown.json(found.model_dump())

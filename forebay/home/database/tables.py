@@ -19,6 +19,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -31,7 +32,7 @@ from sqlalchemy.schema import SchemaItem
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # Of a home: of these tables, and of what else is stored. Raised with every change of them.
-FORMAT = "8"
+FORMAT = "9"
 
 METADATA = MetaData(
     naming_convention={
@@ -114,6 +115,20 @@ manifests = _table(
     Column("plan_id", ForeignKey("plans.id"), primary_key=True),
     Column("stream", Text, primary_key=True),
     *_stored(),
+)
+# What a source has added to the plan of an open window, which has no manifests before it is closed.
+slices = _table(
+    "slices",
+    Column("plan_id", ForeignKey("plans.id"), primary_key=True),
+    # The name of its use.
+    Column("source", Text, primary_key=True),
+    # The slice of the window that went on when it was added.
+    Column("number", BigInteger, primary_key=True),
+    # Of a stream: up to where its rows are the window's so far.
+    _number("until"),
+    _text("document"),
+    # An Arrow file.
+    Column("tasks", LargeBinary, nullable=False),
 )
 # The newest answer of a source for a window, until the sink makes it part of a plan.
 listings = _table(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from forebay.config.specs.windows import Interval
 from forebay.datatasks.sources.common.contract.borders import Borders, Proposed
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.datatasks.tasks import Chunk, DataTask, Position, ReadUnit
+from forebay.system.clock import utc_now
 
 ARROW_TYPES: Mapping[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
@@ -76,7 +77,7 @@ def ended(span: Interval, delay: timedelta = timedelta(0)) -> Readiness:
     delay: how long after the span's end its last records may still arrive.
     """
     over = span.end + delay
-    if datetime.now(UTC) >= over:
+    if utc_now() >= over:
         return Readiness(ready=True)
     still = f", and records arrive until {over.isoformat()}" if delay else ""
     reason = f"its time ends at {span.end.isoformat()}{still}"

@@ -57,8 +57,8 @@ def test_the_lag_is_the_time_of_data_that_is_left(tmp_path: Path, clock: Clock) 
     assert (first.step, first.sealed_step, first.lag_seconds) == (40, 40, 86_400)
     assert (first.rows, first.rows_per_second) == ({"a": 0, "b": 0}, 0)
     assert reporter.stepped(np.array([3, 1]), 0, 41) == 86_400
-    assert reporter.stepped(np.array([3, 1]), 23, 42) == 3_600
-    assert reporter.stepped(np.array([0, 1]), 25, 43) == 0
+    assert reporter.stepped(np.array([3, 1]), 23 * 3_600, 42) == 3_600
+    assert reporter.stepped(np.array([0, 1]), 25 * 3_600, 43) == 0
     clock.now += 1
     reporter.sealed(seal(42))
     last = told(tmp_path)

@@ -63,7 +63,7 @@ def test_a_buffer_knows_the_hour_of_every_task_s_next_row() -> None:
     buffer.put("b", chunk([2, 2, 5]))
     buffer.put("b", chunk([6], 3))
     assert buffer.reading() == {"a": 3, "b": 2}
-    assert (buffer.hour(), buffer.available(2), buffer.available(3), buffer.rows) == (2, 2, 0, 4)
+    assert (buffer.hour(), buffer.available(2), buffer.available(1), buffer.rows) == (2, 2, 0, 4)
     taken = buffer.take(2, 1)
     assert (taken.task, taken.rows, taken.hour, taken.token()) == ("b", 1, 2, 1)
     assert (there(taken.batch).column(0).to_pylist(), buffer.available(2), buffer.rows) == (

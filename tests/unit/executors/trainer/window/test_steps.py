@@ -37,6 +37,7 @@ class Trainer:
     window_step: int = 0
     paradigms: tuple[str, ...] = ("stream",)
     holds: list[bool] | None = None
+    plan: Any = field(default_factory=lambda: SimpleNamespace(slice_seconds=0.0))
 
     def steps(self) -> WindowSteps:
         spec = pipeline(NAMES, dataset={"streams": self.streams})
@@ -49,7 +50,7 @@ class Trainer:
             learner=self,
             join=join if self.joins else None,
             reader=SimpleNamespace(used=lambda _: self.did.append("used")),
-            progress=SimpleNamespace(stepped=self._stepped),
+            progress=SimpleNamespace(stepped=self._stepped, used=lambda *_: None),
         )
         return WindowSteps(parts)
 

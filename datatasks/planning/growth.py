@@ -1,0 +1,270 @@
+"""The plan of an open window grows: streams by slices, batch sources once they are complete.
+
+A slice of a stream is a span of time whose borders are decided as those of windows are (Primus
+§4.3.1: tasks of a stream have no end; here each has one, and the next follows), so the window that
+is closed has the rows that its closed form would have: what comes after a border was decided is in
+the next slice, or the next window.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from forebay.config.specs.datasets import source_of
+from forebay.config.specs.pipelines import PipelineSpec
+from forebay.config.specs.registry import kind_named
+from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.windows import Interval, Window
+from forebay.datatasks.planning.lister import Answers, Late, ScanFacts, SourceLister
+from forebay.datatasks.planning.operations import (
+    Clock,
+    Listed,
+    Share,
+    fingerprint_of,
+    nothing_in,
+    scan_shares,
+    shares_of,
+)
+from forebay.datatasks.planning.slices import Slices, of_batch, of_stream
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.manifests import arrow_bytes, in_task_order, tables_of, with_ids
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.plans.slice_rows import SliceRow
+from forebay.errors import InfrastructureError
+
+_LOCK_SECONDS = 60.0
+
+
+@dataclass
+class _Whole(Answers):
+    """What a batch source is asked for the window, once. Its wait counts from the window's end."""
+
+    end: datetime
+    listed: Listed | None = None
+
+    def has(self, _share: Share) -> bool:
+        return self.listed is not None
+
+    def keep(self, _share: Share, listed: Listed, _at: datetime, _scan: ScanFacts) -> None:
+        self.listed = listed
+
+    def late_since(self, _share: Share, _at: datetime, _reason: str) -> datetime:
+        return self.end
+
+
+@dataclass
+class _Use:
+    """One use of a source. until: see `SliceRow`; None before its first addition."""
+
+    share: Share
+    lister: SourceLister
+    tasks: int = 0
+    until: datetime | None = None
+    plan: SourcePlan | None = None
+
+    @property
+    def is_sliced(self) -> bool:
+        bounded = kind_named(self.lister.spec.kind).bounded
+        window = self.share.window
+        return not bounded and self.share.offset < window.end - window.start
+
+    @property
+    def is_complete(self) -> bool:
+        return self.until == (self.share.span or self.share.whole).end
+
+
+def open_window(
+    ledger: Ledger, window: Window, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> WindowPlan:
+    """The open plan of a window, which goes on now or ended while it was trained; made if needed.
+
+    Raises:
+        ConfigError: as `shares_of`.
+        FencedError: when another process plans the window at this moment.
+    """
+    state = ledger.state(window.key)
+    if state.plan is not None and state.plan.is_open:
+        return state.plan
+    shares = shares_of(pipeline, sources, [window])
+    found = {
+        name: share.plan() if share.span is None else share.plan(rows=None)
+        for name, (share,) in shares.items()
+    }
+    name = uuid.uuid4().hex
+    plan = WindowPlan(
+        window=window.key,
+        generation=state.next_generation,
+        start=window.start,
+        end=window.end,
+        sources=found,
+        fingerprint=name,
+        is_open=True,
+        opened_as=name,
+        slice_seconds=pipeline.job.continuous.slice.total_seconds(),
+    )
+    ledger.record_plan(plan, {})
+    return plan
+
+
+class WindowGrowth:
+    """Plans what an open window has not got yet. Used by one thread.
+
+    horizon: the last slice that was over when it grew; -1 before the first. late: why a batch
+    source is waited for, by use.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        plan: WindowPlan,
+        pipeline: PipelineSpec,
+        sources: Mapping[str, SourceSpec],
+        root: Path,
+        clock: Clock,
+    ) -> None:
+        """Go on after what is stored of the plan. sources: with all that is needed to open them."""
+        length = timedelta(seconds=plan.slice_seconds)
+        self._ledger, self._plan, self._clock = ledger, plan, clock
+        self._grid = pipeline.dataset.grid
+        self.slices = Slices(plan.start, plan.end, length)
+        self._uses = {
+            name: _Use(
+                share, SourceLister(sources[source_of(name)], root, ledger, clock, 1, _LOCK_SECONDS)
+            )
+            for name, (share,) in shares_of(pipeline, sources, [plan.as_window]).items()
+        }
+        self.late: dict[str, str] = {}
+        self.horizon = -1
+        for row in ledger.slices(plan.window, plan.generation):
+            use = self._uses[row.source]
+            use.until, use.plan = row.until, row.plan
+            use.tasks += _count(row)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the window has all that it gets: it may be closed."""
+        return all(use.is_complete for use in self._uses.values())
+
+    def grow(self) -> Iterator[SliceRow]:
+        """Plan and store what has become due, use by use.
+
+        Raises:
+            NotReadyError: when a batch source is late for too long, and its policy is `fail`.
+            DataError: when what is stored cannot be planned.
+            InfrastructureError: when a storage does not answer; the same call may be tried again.
+            FencedError: when another process lets the window grow, or has closed it.
+        """
+        number = self.horizon = self.slices.over(self._clock()) - 1
+        trouble: InfrastructureError | None = None
+        for name, use in self._uses.items():
+            if use.is_complete:
+                continue
+            try:
+                added = self._slice(use, number) if use.is_sliced else self._whole(use, number)
+            except InfrastructureError as error:  # others may be there
+                trouble = trouble or error
+                continue
+            if added is None:
+                continue
+            if use.is_sliced and not added.tasks:  # planned again, with what follows, by others
+                use.until = added.until
+                continue
+            self._ledger.add_slice(self._plan, added)
+            self.late.pop(name, None)
+            use.until, use.plan = added.until, added.plan
+            use.tasks += _count(added)
+            yield added
+        if trouble is not None:
+            raise trouble
+
+    def close(self) -> WindowPlan:
+        """What the window has become, stored: the figures of its closed form, the tasks it grew by.
+
+        Raises:
+            ForebayError: as `grow`.
+        """
+        plan, grown = self._plan, self._ledger.slices(self._plan.window, self._plan.generation)
+        found = {name: self._closed(use) for name, use in self._uses.items()}
+        by_stream = defaultdict[str, list[pa.Table]](list)
+        for row in grown:
+            by_stream[found[row.source].stream] += tables_of([row.tasks])
+        closed = plan.model_copy(
+            update={"sources": found, "fingerprint": fingerprint_of(found), "is_open": False}
+        )
+        tables = {
+            stream: in_task_order(by_stream[stream], found)
+            for stream in dict.fromkeys(each.stream for each in found.values())
+        }
+        self._ledger.close_plan(closed, tables, self._inner_borders())
+        return closed
+
+    def _slice(self, use: _Use, number: int) -> SliceRow | None:
+        """What a stream has published since the last slice; None while none is over."""
+        span = use.share.span
+        if span is None:
+            return _added(use, 0, nothing_in(use.share), use.share.whole.end)
+        end = min(span.end, self.slices.ends_at(number) - use.share.offset)
+        start = use.until or span.start
+        if number < 0 or start >= end:
+            return None
+        with closing(use.lister.open()) as source:
+            scan = source.scan([Interval(start, end)])
+        tasks = of_stream(with_ids(scan.tasks, use.share.source, use.tasks), number)
+        return _added(use, number, Listed(use.share.plan(), tasks), end)
+
+    def _whole(self, use: _Use, number: int) -> SliceRow | None:
+        """All of a batch source; None while it is late."""
+        answers = _Whole(self._plan.end)
+        late = use.lister.look(answers, [use.share])
+        if isinstance(late, Late) or answers.listed is None:
+            self.late[use.share.source] = late.reason if late else ""
+            return None
+        first = max(0, number)
+        listed = answers.listed
+        tasks = of_batch(listed.tasks, first, self.slices.count)
+        end = (use.share.span or use.share.whole).end
+        return _added(use, first, Listed(listed.plan, tasks), end)
+
+    def _closed(self, use: _Use) -> SourcePlan:
+        if not use.is_sliced or use.share.span is None:
+            return use.plan or use.share.plan()
+        with closing(use.lister.open()) as source:
+            found, _ = scan_shares(source, [use.share])
+        listed = found[use.share.window.key]
+        return listed.plan.model_copy(update={"tasks": use.tasks})
+
+    def _inner_borders(self) -> dict[str, list[datetime]]:
+        """Borders of slices, by source: none that is a border of a window of one of its streams."""
+        grid = self._grid
+        found: dict[str, list[datetime]] = {}
+        offsets = defaultdict[str, set[timedelta]](set)
+        for name, use in self._uses.items():
+            offsets[source_of(name)].add(use.share.offset)
+        for name, use in self._uses.items():
+            if use.is_sliced and use.share.span is not None:
+                span, source = use.share.span, source_of(name)
+                ends = (self.slices.ends_at(n) - use.share.offset for n in range(self.slices.count))
+                found.setdefault(source, []).extend(
+                    end
+                    for end in ends
+                    if span.start < end < span.end
+                    and not any(grid.at(end + each).start == end + each for each in offsets[source])
+                )
+        return found
+
+
+def _count(row: SliceRow) -> int:
+    return sum(table.num_rows for table in tables_of([row.tasks]))
+
+
+def _added(use: _Use, number: int, listed: Listed, until: datetime) -> SliceRow:
+    content = bytes(arrow_bytes(listed.tasks)) if listed.tasks.num_rows else b""
+    return SliceRow(use.share.source, number, until, listed.plan, content)

@@ -1,0 +1,83 @@
+"""Lets the open window of the session grow: one thread, which plans, stores and hands over."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.plans.manifests import tables_of
+from forebay.errors import FencedError, ForebayError, InfrastructureError
+from forebay.executors.driver.service import DriverService
+from forebay.executors.driver.window import ServedWindow
+from forebay.system.liveness import Activity, progressed
+from forebay.system.output.error_report import ErrorReport
+
+if TYPE_CHECKING:
+    from forebay.datatasks.planning.growth import WindowGrowth
+    from forebay.datatasks.plans.plan import WindowPlan
+
+_POLL_SECONDS = 0.25
+# After an error of a storage, which may be away for a while: the window waits for it.
+_RETRY_SECONDS = 2.0
+_LOG = logging.getLogger(__name__)
+
+
+class Grower:
+    def __init__(
+        self,
+        service: DriverService,
+        ledger: Ledger,
+        growth_of: Callable[[WindowPlan], WindowGrowth],
+    ) -> None:
+        self._service, self._ledger, self._growth_of = service, ledger, growth_of
+        self._thread = threading.Thread(target=self._run, name="growth", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (served := self._service.growing()) is not None:
+            try:
+                with Activity("planning slices"):
+                    self._grow_on(served)
+            except ForebayError as error:
+                _LOG.warning("window %s cannot grow: %s", served.window, error)
+                self._service.refuse(served, ErrorReport.of(error))
+
+    def _grow_on(self, served: ServedWindow) -> None:
+        """Until the window is closed, or another session is open."""
+        growth, trouble = self._begun(served), ""
+        while self._service.release(served, growth.horizon):
+            progressed()
+            try:
+                for row in growth.grow():
+                    self._service.grow(served, tables_of([row.tasks]))
+                if growth.is_complete:
+                    growth.close()
+                    break
+                trouble = ""
+            except FencedError:  # an earlier driver was at it
+                if not self._ledger.plan(served.window, served.generation).is_open:
+                    break
+                growth = self._begun(served)
+            except InfrastructureError as error:
+                if str(error) != trouble:
+                    _LOG.warning("window %s waits for its stream: %s", served.window, error)
+                trouble = str(error)
+            self._service.pause(_RETRY_SECONDS if trouble else _POLL_SECONDS)
+        else:
+            return
+        self._hand_over(served)
+        self._service.close(served)
+
+    def _begun(self, served: ServedWindow) -> WindowGrowth:
+        """What goes on after all that is stored, which is handed over."""
+        growth = self._growth_of(served.plan)
+        self._hand_over(served)
+        return growth
+
+    def _hand_over(self, served: ServedWindow) -> None:
+        self._service.grow(served, [self._ledger.tasks(served.window, served.generation)])

@@ -1,0 +1,69 @@
+"""A line that follows a stream: hours that pass in seconds, and rows that are published meanwhile.
+
+The clock is set (FOREBAY_CLOCK): an hour of it takes `3600 / rate` seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.datatasks.sources.log.writer import LogWriter
+from support.projects import Project, ads_pipeline, declared_project, rows_of_day, write_history
+
+DAY = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def growing_pipeline(slice_seconds: int = 60, **job: Any) -> dict[str, Any]:
+    """Hourly windows over one day of history before and a stream."""
+    continuous = {"slice": f"{slice_seconds}s", "seal": "1s"}
+    pipeline = ads_pipeline(process="continuous", continuous=continuous, **job)
+    pipeline["dataset"] |= {"window": "1h", "start": "2026-03-02T01:00"}
+    return pipeline
+
+
+@dataclass
+class Following:
+    """begin: what the clock says when it is set."""
+
+    project: Project
+    begin: datetime
+    rate: float
+    published: int = 0
+    _anchor: float = field(default_factory=time.time)
+
+    def __post_init__(self) -> None:
+        clock = f"{self.begin.isoformat()}@{self._anchor}x{self.rate}"
+        self.project.environment["FOREBAY_CLOCK"] = clock
+
+    def now(self) -> datetime:
+        return self.begin + timedelta(seconds=(time.time() - self._anchor) * self.rate)
+
+    def publish_until(self, end: datetime, rows_of: Callable[[int], pa.Table]) -> None:
+        """Publish a few rows in each partition again and again, stamped with the clock."""
+        writers = [LogWriter(self.project.log, partition) for partition in range(2)]
+        number = 0
+        while (now := self.now()) < end:
+            batch = rows_of(number)
+            writers[number % 2].append(batch, now)
+            self.published += batch.num_rows
+            number += 1
+            time.sleep(0.05)
+
+
+def following(root: Path, begin: datetime, rate: float, rows: int = 2_400, **job: Any) -> Following:
+    """`rows` of history for the day of 2 March; nothing is published yet."""
+    project = declared_project(root, growing_pipeline(**job), clicks={"starts": "2026-03-02T01:00"})
+    write_history(project.files, DAY - timedelta(days=1), rows)
+    return Following(project, begin, rate)
+
+
+def some_rows(number: int, rows: int = 20) -> pa.Table:
+    """Rows with events of their own; what time they say is of no importance to a log."""
+    return rows_of_day(DAY + timedelta(seconds=number), rows, seed=number)
