@@ -19,7 +19,9 @@ from pydantic import Field, ValidationError
 
 from forebay.errors import DataError
 from forebay.executors.roles.table import DATA
+from forebay.system.clock import utc_now
 from forebay.system.files.durable import append_lines, read_lines, write_atomically
+from forebay.system.instants import to_us
 from forebay.system.message import Message
 
 # Of a trainer's time: below this, more rows would not help it.
@@ -42,6 +44,12 @@ class StreamLag(Message):
     p50_seconds: float
     p99_seconds: float
 
+    @property
+    def text(self) -> str:
+        """Until now, and over the window."""
+        now = max(0.0, (to_us(utc_now()) - self.newest_us) / 1e6)
+        return f"{now:,.1f} s (p50 {self.p50_seconds:,.1f}, p99 {self.p99_seconds:,.1f})"
+
 
 class Progress(Message):
     """A trainer's report, rewritten a few times a second.
@@ -52,6 +60,7 @@ class Progress(Message):
     resumed: where the open window was taken over, for people; empty if it was not.
     sealed_at, reported_at: when that was sealed, and when this was written, as `time.time` counts;
     0 where that is not known. lags: of streams whose storage says when rows were published.
+    is_open: whether the window goes on, or did when it was begun.
     """
 
     window: str = ""
@@ -68,6 +77,7 @@ class Progress(Message):
     pid: int = 0
     phases_seconds: dict[str, float] = Field(default_factory=dict)
     lags: dict[str, StreamLag] = Field(default_factory=dict)
+    is_open: bool = False
 
 
 class ProcessMeasure(Message):

@@ -83,7 +83,14 @@ class WindowTrainer:
         parts = self._parts
         opened = self._opener.open(window)
         sealed = opened.last_seal
-        parts.progress.begin(window, position, opened.step, sealed, opened.resumed_from_runtime)
+        parts.progress.begin(
+            window,
+            position,
+            opened.step,
+            sealed,
+            opened.resumed_from_runtime,
+            is_open=opened.plan.is_open,
+        )
         done = sealed.progress if sealed else {}
         parts.reader.begin(window.key, window.generation, done, opened.step)
         if sealed is None or not sealed.final:

@@ -66,6 +66,8 @@ class ProgressReporter:
         step: int,
         seal: Seal | None = None,
         sealed_by: str | None = None,
+        *,
+        is_open: bool = False,
     ) -> None:
         """A window starts, or continues from a seal. sealed_by: the runtime, if it was another."""
         resumed = ""
@@ -81,6 +83,7 @@ class ProgressReporter:
             sealed_step=step,
             sealed_at=0.0 if seal is None else seal.sealed_at.timestamp(),
             resumed=resumed,
+            is_open=is_open,
             lag_seconds=self._window_seconds,
         )
 

@@ -2,40 +2,128 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from support.growing import DAY, Following, following, some_rows
-from support.independent import log_sums
+from support.independent import log_sums, parquet_sums
+from support.kills import kill_tree, no_process_left, status
 
 from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
 
 HOUR = timedelta(hours=1)
+BEGIN = DAY + HOUR + timedelta(minutes=10)
 
 
-def follow_until(followed: Following, end_hours: int) -> None:
-    """Follow to the end of the dataset, and publish until a moment before."""
+@contextmanager
+def publishing(followed: Following, hours: int) -> Iterator[None]:
+    """Rows are published until a moment before the dataset's end, that hour of the day."""
+    end = DAY + hours * HOUR
+    followed.project.pipeline["dataset"]["end"] = f"{end:%Y-%m-%dT%H:%M}"
+    followed.project.write_pipeline()
+    until = end - timedelta(minutes=2)
+    thread = threading.Thread(target=followed.publish_until, args=(until, some_rows))
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(120)
+
+
+def links_of(followed: Following) -> list[Link]:
+    return list(ModelChain(Home(followed.project.home), "ads").links())
+
+
+def require_exact(followed: Following, hours: int) -> None:
+    """Each row of the log once, and the history of these hours: by the model's own sums."""
+    links = links_of(followed)
+    assert [link.window for link in links] == [f"2026-03-02T{at:02}" for at in range(1, hours)]
+    newest = links[-1].seen
+    assert newest["clicks"].model_dump() == log_sums(followed.project.log, 0, 2**62)
+    assert newest["clicks"].rows == followed.published
+    first, end = (f"2026-03-01 {at:02}:00:00+00" for at in (1, hours))
+    expected = parquet_sums(followed.project.files, f"\"at\" >= '{first}' and \"at\" < '{end}'")
+    assert newest["history"].model_dump() == expected
+    assert all(link.trained("clicks").rows for link in links)
+
+
+def test_hours_that_grow_have_every_row_once(tmp_path: Path) -> None:
+    followed = following(tmp_path, BEGIN, 720.0, plane="inline")
+    with publishing(followed, 3):
+        done = followed.project.forebay("run", "ads", "--follow")
+    require_exact(followed, 3)
+    assert "window 2026-03-02T01 is trained" in done.stdout
+
+
+def test_after_a_pause_the_hours_that_were_missed_come_first(tmp_path: Path) -> None:
+    """They are over, so they are planned and trained as any window is."""
+    followed = following(tmp_path, BEGIN + 2 * HOUR, 720.0, plane="inline")
+    before = DAY + HOUR + timedelta(minutes=30)
+    followed.publish_at([before, before + HOUR], some_rows)
+    with publishing(followed, 5):
+        followed.project.forebay("run", "ads", "--follow")
+    require_exact(followed, 5)
+
+
+def test_only_a_continuous_line_is_followed(tmp_path: Path) -> None:
+    followed = following(tmp_path, BEGIN, 1.0)
     project = followed.project
-    project.pipeline["dataset"]["end"] = f"{DAY + end_hours * HOUR:%Y-%m-%dT%H:%M}"
+    asked = ("run", "ads", "--follow", "--from", "2026-03-02T01")
+    assert "takes no --from" in project.forebay(*asked, check=False).stderr
+    project.pipeline["job"]["process"] = "standing"
     project.write_pipeline()
-    until = DAY + end_hours * HOUR - timedelta(minutes=2)
-    publishing = threading.Thread(target=followed.publish_until, args=(until, some_rows))
-    publishing.start()
-    done = project.forebay("run", "ads", "--follow", check=False)
-    publishing.join(120)
-    print(done.stdout, done.stderr)
-    assert done.returncode == 0, done.stderr
+    refused = project.forebay("run", "ads", "--follow", check=False)
+    assert refused.returncode == 1
+    assert "declare job.process: continuous" in refused.stderr
 
 
-def test_two_hours_that_grow_have_every_row_once(tmp_path: Path) -> None:
-    followed = following(tmp_path, DAY + HOUR + timedelta(minutes=10), 360.0, plane="inline")
-    follow_until(followed, 3)
-    chain = ModelChain(Home(followed.project.home), "ads")
-    links = list(chain.links())
-    assert [link.window for link in links] == ["2026-03-02T01", "2026-03-02T02"]
-    assert sum(link.trained("clicks").rows for link in links) == followed.published
-    newest = links[-1]
-    expected = log_sums(followed.project.log, 0, 2**62)
-    assert newest.seen["clicks"].model_dump() == expected
+@pytest.mark.chaos
+@pytest.mark.parametrize("seed", range(4))
+def test_kills_at_random_points(tmp_path: Path, seed: int) -> None:
+    """Each process of the job, its supervisor and who follows it, ten times in three hours."""
+    luck = random.Random(seed)
+    followed = following(tmp_path, BEGIN, 90.0, failover={"restarts_max": 100})
+    project, stop = followed.project, threading.Event()
+    killed: list[str] = []
+
+    def kill() -> None:
+        while not stop.wait(luck.uniform(2.0, 12.0)):
+            role = luck.choice(["driver", "data", "trainer", "supervisor"])
+            pids = status(project).get("pids", {})
+            for name, pid in pids.items():
+                if name.startswith(role):
+                    with suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+                        killed.append(role)
+
+    with publishing(followed, 4):
+        thread = threading.Thread(target=kill)
+        thread.start()
+        try:
+            while (run := project.start("run", "ads", "--follow")) is not None:
+                try:
+                    printed = run.communicate(timeout=luck.uniform(10, 40))[0]
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    run.communicate()
+                    killed.append("follow")
+                else:
+                    assert run.returncode == 0, printed
+                    break
+        finally:
+            stop.set()
+            thread.join(20)
+            kill_tree(project, run)
+    assert len(killed) > 8
+    require_exact(followed, 4)
+    assert no_process_left(project)

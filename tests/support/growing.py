@@ -6,7 +6,7 @@ The clock is set (FOREBAY_CLOCK): an hour of it takes `3600 / rate` seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,6 +44,14 @@ class Following:
 
     def now(self) -> datetime:
         return self.begin + timedelta(seconds=(time.time() - self._anchor) * self.rate)
+
+    def publish_at(self, instants: Sequence[datetime], rows_of: Callable[[int], pa.Table]) -> None:
+        """Publish rows that are stamped with instants of before."""
+        writer = LogWriter(self.project.log, 0)
+        for number, instant in enumerate(instants):
+            batch = rows_of(1_000 + number)
+            writer.append(batch, instant)
+            self.published += batch.num_rows
 
     def publish_until(self, end: datetime, rows_of: Callable[[int], pa.Table]) -> None:
         """Publish a few rows in each partition again and again, stamped with the clock."""

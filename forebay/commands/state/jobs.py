@@ -208,6 +208,9 @@ def _show_measure(job: StoredJob, shown: Output) -> None:
     shown.line(f"bottleneck  {word}: {figure}")
     shown.line(f"trainer     {phases or '-'}")
     shown.line(f"rows/s      {rows or '-'}")
+    progress = job.host.progress(job.job_id)
+    for name, lag in ({} if progress is None else progress.lags).items():
+        shown.line(f"lag         {name}: {lag.text}")
     rows_of = [
         {
             "process": name,

@@ -220,6 +220,13 @@ class _Seen:
             note("              (a later run continues from its newest checkpoint)")
 
 
+def _lag(progress: Progress) -> str:
+    """Of a window that goes on, by its streams; of any other, the time of data that is left."""
+    if progress.is_open and progress.lags:
+        return "lag " + ", ".join(f"{name} {lag.text}" for name, lag in progress.lags.items())
+    return f"lag {progress.lag_seconds / 3600:.0f}h"
+
+
 def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
     """One line, with rows by source if they fit, else with as much as fits."""
     parts = [
@@ -228,7 +235,7 @@ def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
         f"step {progress.step:,}",
         "  ".join(f"{name} {count:,}" for name, count in progress.rows.items()),
         f"{progress.rows_per_second:,.0f} rows/s",
-        f"lag {progress.lag_seconds / 3600:.0f}h",
+        _lag(progress),
         *([f"restarts {restarts}"] if restarts else []),
     ]
     if width is not None and len("  ".join(parts)) > width:
