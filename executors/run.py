@@ -48,7 +48,7 @@ from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.publish import publish_window
 from forebay.executors.stages.target import LineTarget
-from forebay.home.job_id import range_job_id
+from forebay.home.job_id import range_job_id, window_job_id
 from forebay.home.store.open import store_of
 from forebay.system.clock import utc_now
 
@@ -152,8 +152,9 @@ class Run:
         require_compatible(chain, pipeline, self.target.project.sources)
         self._require_start([window], frozenset())
         self._serving.require_own()
-        job_id = range_job_id(pipeline.name, chain.line, window.key, window.key, reprocess=False)
         plan = plan_of(window)
+        # As Airflow names it, whose run of the window follows it then.
+        job_id = window_job_id(pipeline.name, chain.line, window.key, plan.generation)
         self._train(self.target.job_request(job_id, [plan]))
         self._require_trained([plan])
         end_trained_jobs(self.target)

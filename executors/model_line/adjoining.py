@@ -66,6 +66,8 @@ def require_all_adjoining(
     last: WindowPlan | None = None
     covered: Covered = {}
     for plan in plans:
+        if plan.is_open:  # what it has, and where the next one begins, shows once it is closed
+            return
         if last is None or last.end != plan.start:
             covered = covered_before(chain, plan)
         require_adjoining(chain, sources, plan, covered)
@@ -78,14 +80,14 @@ def require_adjoining(
     """Require that the rows of a window begin where those before it ended.
 
     Rows outside a source's `starts` and `ends` do not exist, so they count as no gap, for as long
-    as it declares so.
+    as it declares so. A window that is open is looked at once it is closed.
 
     before: by the link that the window is built on.
 
     Raises:
         ConfigError: when rows of a source would be trained twice, or never.
     """
-    for name, source in plan.sources.items():
+    for name, source in plan.sources.items() if not plan.is_open else ():
         covered, spec = before.get(name), sources[source_of(name)]
         if covered is None:
             continue

@@ -7,15 +7,16 @@ import random
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support.growing import DAY, Following, following, some_rows
-from support.independent import log_sums, parquet_sums
+from support.independent import kafka_sums, log_sums, parquet_sums
 from support.kills import kill_tree, no_process_left, status
+from support.projects import Topic
 
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
@@ -63,6 +64,23 @@ def test_hours_that_grow_have_every_row_once(tmp_path: Path) -> None:
         done = followed.project.forebay("run", "ads", "--follow")
     require_exact(followed, 3)
     assert "window 2026-03-02T01 is trained" in done.stdout
+
+
+@pytest.mark.kafka
+def test_a_topic_with_late_and_future_stamps(
+    tmp_path: Path, kafka_bootstrap: str, new_topic: Callable[..., str]
+) -> None:
+    """A record that comes after its slice or window was planned is in the next one, and counted."""
+    topic = Topic(kafka_bootstrap, new_topic(2))
+    followed = following(tmp_path, BEGIN, 360.0, topic=topic, plane="inline")
+    with publishing(followed, 3):
+        followed.project.forebay("run", "ads", "--follow")
+    links = links_of(followed)
+    assert len(links) == 2
+    assert links[-1].seen["clicks"].rows == followed.published
+    expected = kafka_sums(topic.bootstrap, topic.name, 0, 2**62)
+    assert links[-1].seen["clicks"].model_dump() == expected
+    assert sum(link.read["clicks"].late for link in links) > 0
 
 
 def test_after_a_pause_the_hours_that_were_missed_come_first(tmp_path: Path) -> None:

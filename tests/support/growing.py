@@ -14,8 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from forebay.datatasks.sources.kafka.producer import publish_batches
 from forebay.datatasks.sources.log.writer import LogWriter
-from support.projects import Project, ads_pipeline, declared_project, rows_of_day, write_history
+from support.projects import (
+    Project,
+    Topic,
+    ads_pipeline,
+    declared_project,
+    rows_of_day,
+    topic_source,
+    write_history,
+)
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -54,20 +63,37 @@ class Following:
             self.published += batch.num_rows
 
     def publish_until(self, end: datetime, rows_of: Callable[[int], pa.Table]) -> None:
-        """Publish a few rows in each partition again and again, stamped with the clock."""
-        writers = [LogWriter(self.project.log, partition) for partition in range(2)]
+        """Publish a few rows in each partition again and again, stamped with the clock.
+
+        In a topic, each tenth message is stamped a few minutes before, and each 25th after.
+        """
         number = 0
         while (now := self.now()) < end:
-            batch = rows_of(number)
-            writers[number % 2].append(batch, now)
+            batch, topic = rows_of(number), self.project.topic
+            if topic is None:
+                LogWriter(self.project.log, number % 2).append(batch, now)
+            else:
+                minutes = -7 if number % 10 == 3 else 4 if number % 25 == 7 else 0
+                stamp = now + timedelta(minutes=minutes)
+                publish_batches(topic.bootstrap, topic.name, [(batch, stamp, number % 2)])
             self.published += batch.num_rows
             number += 1
             time.sleep(0.05)
 
 
-def following(root: Path, begin: datetime, rate: float, rows: int = 2_400, **job: Any) -> Following:
+def following(
+    root: Path,
+    begin: datetime,
+    rate: float,
+    rows: int = 2_400,
+    topic: Topic | None = None,
+    **job: Any,
+) -> Following:
     """`rows` of history for the day of 2 March; nothing is published yet."""
-    project = declared_project(root, growing_pipeline(**job), clicks={"starts": "2026-03-02T01:00"})
+    starts = {"starts": "2026-03-02T01:00"}
+    project = declared_project(root, growing_pipeline(**job), clicks=starts, topic=topic)
+    if topic is not None:
+        project.write_source("clicks", topic_source(topic, **starts))
     write_history(project.files, DAY - timedelta(days=1), rows)
     return Following(project, begin, rate)
 

@@ -74,8 +74,7 @@ class WindowOpener:
         parts = self._parts
         plan = parts.ledger.plan(window.key, window.generation)
         require_no_gap(parts.chain, parts.pipeline.dataset.grid, plan.as_window)
-        if not plan.is_open:
-            self._require_figures(plan, parent)
+        self._require_figures(plan, parent)
         return plan
 
     def closed(self, opened: OpenWindow) -> WindowPlan:
