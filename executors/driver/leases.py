@@ -106,6 +106,21 @@ class LeaseTable:
     def is_sealed(self) -> bool:
         return self._counts[TaskState.SEALED] == len(self.state)
 
+    def end(self, rows: npt.NDArray[np.int64], *, sealed: bool) -> None:
+        """Tasks were used to their ends: before the first lease, as another driver knew, or since.
+
+        sealed: whether that is inside a checkpoint.
+        """
+        for row in rows[self.state[rows] < TaskState.USED].tolist():
+            if self.state[row] in _HELD:
+                self._held[int(self._holder[row])].discard(row)
+            self._move(row, TaskState.USED)
+        if sealed:
+            used = rows[self.state[rows] == TaskState.USED]
+            self.state[used] = TaskState.SEALED
+            self._counts[TaskState.USED] -= len(used)
+            self._counts[TaskState.SEALED] += len(used)
+
     def restore(self, positions: Mapping[int, TaskProgress]) -> None:
         """Start from positions that the model holds. Only before the first lease."""
         for row, progress in positions.items():

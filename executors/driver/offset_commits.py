@@ -109,14 +109,11 @@ class SealCommitter:
     def _commit(self, seal: _Seal) -> None:
         started = time.monotonic()
         for name, opener in self._openers.items():
-            tasks = seal.window.data_tasks(name, seal.progress)
-            if not tasks:
+            positions = seal.window.data_tasks(name, seal.progress)
+            if not positions:
                 continue
             if name not in self._sources:
                 self._sources[name] = opener()
-            positions = {
-                task_id: (task, seal.progress[task_id].position) for task_id, task in tasks.items()
-            }
             self._sources[name].commit(self._group(name), positions)
             progressed()
             took = time.monotonic() - started

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.tasks import DataTask, TaskProgress
+from forebay.datatasks.task_runs import Run
+from forebay.datatasks.tasks import DataTask, Position, TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.hazards import Hazards
 from forebay.executors.driver.leases import LeaseTable, TaskState
@@ -94,6 +95,9 @@ class ServedWindow:
         self.is_open, self.leases.horizon = False, FAR
 
     def restore(self, positions: Progress) -> None:
+        for run, progress in _runs_of(positions):
+            self.leases.end(self._rows_of_run(run), sealed=False)
+            self.rows_used[run.source] += progress.rows_read
         by_row = self._by_row(positions)
         self.leases.restore(by_row)
         for row, progress in by_row.items():
@@ -112,6 +116,8 @@ class ServedWindow:
 
     def seal(self, positions: Progress) -> None:
         self.use(positions)
+        for run, _ in _runs_of(positions):
+            self.leases.end(self._rows_of_run(run), sealed=True)
         self.leases.seal(self._by_row(positions))
 
     def advance(self, epoch: int, hours: Mapping[str, int]) -> None:
@@ -138,12 +144,24 @@ class ServedWindow:
     def counts(self) -> dict[str, int]:
         return {state.name.lower(): self.leases.count(state) for state in TaskState}
 
-    def data_tasks(self, source: str, positions: Progress) -> dict[str, DataTask]:
-        """Tasks of a source among those that have a position."""
-        prefix = f"{source}/"
-        ids = [task_id for task_id in positions if task_id.startswith(prefix)]
-        rows = self._rows_of(ids)
-        return {task_id: self._task(row) for task_id, row in zip(ids, rows, strict=True)}
+    def data_tasks(self, source: str, positions: Progress) -> dict[str, tuple[DataTask, Position]]:
+        """Tasks of a source among those that have a position, and these.
+
+        Of folded ones the last of each partition, which ends where its last range does.
+        """
+        ids = [name for name in positions if name.rpartition("/")[0] == source]
+        tasks = [name for name in ids if Run.of(name) is None]
+        found = {
+            name: (self._task(row), positions[name].position)
+            for name, row in zip(tasks, self._rows_of(tasks), strict=True)
+        }
+        for run, _ in _runs_of({name: positions[name] for name in ids}):
+            rows = self._rows_of_run(run)
+            partitions = self._table["partition"].take(pa.array(rows)).to_pylist()
+            for row in dict(zip(partitions, rows.tolist(), strict=True)).values():
+                task = self._task(row)
+                found[task.task_id] = task, Position(task.ranges[-1].end, 0)
+        return found
 
     def _sources(self, tasks: pa.Table) -> npt.NDArray[np.int32]:
         found = pc.index_in(tasks["source"], value_set=pa.array(self._names, pa.string()))
@@ -175,7 +193,18 @@ class ServedWindow:
         )
 
     def _by_row(self, positions: Mapping[str, TaskProgress]) -> dict[int, TaskProgress]:
-        return dict(zip(self._rows_of(list(positions)), positions.values(), strict=True))
+        """Of tasks that are not folded."""
+        single = {name: at for name, at in positions.items() if Run.of(name) is None}
+        return dict(zip(self._rows_of(list(single)), single.values(), strict=True))
+
+    def _rows_of_run(self, run: Run) -> npt.NDArray[np.int64]:
+        """The tasks of a source are numbered in the order of their rows."""
+        rows = np.flatnonzero(self.leases.sources == self._names.index(run.source))
+        if run.end > len(rows):
+            raise InfrastructureError(
+                f"window {self.window} generation {self.generation} has no tasks {run.name!r}"
+            )
+        return rows[run.first : run.end]
 
     def _rows_of(self, task_ids: list[str]) -> list[int]:
         unknown = [task_id for task_id in task_ids if task_id not in self._rows]
@@ -192,6 +221,11 @@ class ServedWindow:
     def _count(self, row: int, before: TaskProgress | None, after: TaskProgress) -> None:
         source = self._names[int(self.leases.sources[row])]
         self.rows_used[source] += after.rows_read - (before.rows_read if before else 0)
+
+
+def _runs_of(positions: Progress) -> list[tuple[Run, TaskProgress]]:
+    found = ((Run.of(name), at) for name, at in positions.items())
+    return [(run, at) for run, at in found if run is not None]
 
 
 def _ids_of(tasks: pa.Table) -> pa.Array:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from forebay.config.specs.datasets import Feed
+from forebay.datatasks.task_runs import Positions
 from forebay.datatasks.tasks import TaskProgress, further
 from forebay.mixture.features.served import to_minibatch
 from forebay.mixture.minibatch import Minibatch
@@ -93,12 +94,11 @@ def source_of(task_id: str) -> str:
 class Inbox:
     """Frames and positions of one window in one trainer process."""
 
-    def __init__(self, sealed: Mapping[str, TaskProgress], *, by_arrival: bool = False) -> None:
-        """by_arrival: frames of several epochs are taken as they came, whatever their hours."""
-        self._by_arrival = by_arrival
-        self.used: dict[str, TaskProgress] = dict(sealed)
-        self._taken: dict[str, TaskProgress] = dict(sealed)
-        self.ended = sum(progress.ended for progress in sealed.values())
+    def __init__(self, sealed: Mapping[str, TaskProgress], *, grows: bool = False) -> None:
+        """grows: frames of all epochs are taken as they came; positions at their end are folded."""
+        self._grows = grows
+        self._used = Positions(sealed, folds=grows)
+        self._taken = {name: at for name, at in sealed.items() if not at.ended}
         self.dead_rows: Counter[str] = Counter()
         self.dropped_rows = 0
         self._epochs: dict[int, EpochQueue] = {}
@@ -145,17 +145,36 @@ class Inbox:
 
     def _order(self, queue: EpochQueue) -> tuple[int, int]:
         arrival, frame = queue.frames[0]
-        return 0 if self._by_arrival else frame.hour, arrival
+        return 0 if self._grows else frame.hour, arrival
+
+    @property
+    def used(self) -> dict[str, TaskProgress]:
+        """Positions of tasks, or of folded ones, up to which rows were used."""
+        return self._used.entries
+
+    @property
+    def ended(self) -> int:
+        """How many tasks are used to their ends."""
+        return self._used.ended
 
     def use(self, frame: Frame) -> None:
         for task_id, progress in frame.progress.items():
             before = self.used.get(task_id)
             after = further(before, progress)
-            self.used[task_id] = self._news[task_id] = after
-            self.ended += after.ended - (before.ended if before else False)
+            self._used.set(task_id, after)
+            self._news[task_id] = after
+            if after.ended and self._grows:
+                self._forget(task_id, frame.epoch)
             self.dead_rows[source_of(task_id)] += after.dead_rows - (
                 before.dead_rows if before else 0
             )
+
+    def _forget(self, task_id: str, epoch: int) -> None:
+        """Its position is in the news, which the driver gets before the answer to any fence."""
+        self._taken.pop(task_id, None)
+        if (queue := self._epochs.get(epoch)) is not None:
+            queue.taken.pop(task_id, None)
+            queue.letters.pop(task_id, None)
 
     def news(self) -> dict[str, TaskProgress]:
         """Positions that were used since the last call."""
@@ -174,4 +193,4 @@ class Inbox:
         """Refuse every epoch; returns how far each task was, or will be, trained on."""
         for epoch in list(self._epochs):
             self.fence(epoch)
-        return dict(self._taken)
+        return {**self.used, **self._taken}

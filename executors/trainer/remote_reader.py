@@ -128,7 +128,7 @@ class RemoteReader:
                 generation=generation,
                 step=step,
                 sealed=positions,
-                inbox=Inbox(positions, by_arrival=opened.tasks is None),
+                inbox=Inbox(positions, grows=opened.tasks is None),
                 number=opened.session,
                 tasks=opened.tasks,
                 dead_rows_max=self._dead_rows_max,

@@ -19,10 +19,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.poisons import no_hazards
-from support.task_tables import record_tasks
+from support.task_tables import add_tasks, open_plan, record_tasks
 
 from forebay.config.specs.jobs import JobSpec
 from forebay.datatasks.plans.ledger import Ledger
+from forebay.datatasks.task_runs import Run
 from forebay.datatasks.tasks import Position, TaskProgress
 from forebay.errors import FencedError, NotKnownError
 from forebay.executors.driver.journal import Journal
@@ -87,6 +88,8 @@ class _Trainer:
 
 class Crashes(RuleBasedStateMachine):
     """Rules are things that happen; the invariant is that no row counts twice."""
+
+    grows = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -267,8 +270,14 @@ class Crashes(RuleBasedStateMachine):
         if trainer is not None:
             assert all(count == 1 for count in trainer.model.values())
             learnt = Counter(task for task, _ in trainer.model)
-            for task_id, progress in trainer.inbox.used.items():
-                assert learnt[task_id] == progress.rows_read == progress.position.row
+            for name, progress in trainer.inbox.used.items():
+                run = Run.of(name)
+                if run is None:
+                    assert learnt[name] == progress.rows_read == progress.position.row
+                else:
+                    tasks = [f"{run.source}/{number}" for number in range(run.first, run.end)]
+                    assert sum(learnt[task] for task in tasks) == progress.rows_read
+                    assert all(learnt[task] == self.lengths[task] for task in tasks)
 
     def teardown(self) -> None:
         """Without further crashes the window ends, and every row was learnt."""
@@ -288,6 +297,8 @@ class Crashes(RuleBasedStateMachine):
         for _ in range(400):
             self.trainer_steps()
             if self.trainer.inbox.ended == len(self.lengths):
+                session = self.state.session
+                assert session is None or session.served.tasks == len(self.lengths)
                 return
             for executor in self.executors.values():
                 self._lease(executor)
@@ -317,7 +328,7 @@ class Crashes(RuleBasedStateMachine):
         positions, model = self.checkpoint
         self.trainers += 1
         self.trainer = _Trainer(
-            Counter(model), dict(positions), self.trainers, inbox=Inbox(positions)
+            Counter(model), dict(positions), self.trainers, inbox=Inbox(positions, grows=self.grows)
         )
         self._open(positions)
 
@@ -396,5 +407,67 @@ class Crashes(RuleBasedStateMachine):
         self.state.beat_of_executor(ExecutorBeat(**executor.who, done=done))
 
 
+class GrowingCrashes(Crashes):
+    """The same of a window that is open: slices come meanwhile, and it is closed at the end.
+
+    What lets it grow stores each slice, hands it over to the session of that moment, and does so
+    again with all that is stored whenever another session is open.
+    """
+
+    grows = True
+
+    @initialize(tasks=st.lists(st.lists(st.integers(0, 20), max_size=2), min_size=2, max_size=2))
+    def plan(self, tasks: list[list[int]]) -> None:  # type: ignore[override]
+        self.ledger = Ledger(Home(self.folder), "ads")
+        self.number, self.closed = -1, False
+        self.opened = open_plan(self.ledger, WINDOW, DAY)
+        self._start_driver()
+        self._start_trainer()
+        self.executor_starts(0)
+        self.executor_starts(1)
+        self._store(tasks)
+        self._hand_over()
+
+    @rule(tasks=st.lists(st.lists(st.integers(0, 20), max_size=2), min_size=2, max_size=2))
+    def slice_comes(self, tasks: list[list[int]]) -> None:
+        self._store(tasks)
+        self._hand_over()
+
+    @rule(tasks=st.lists(st.lists(st.integers(0, 20), max_size=2), min_size=2, max_size=2))
+    def driver_is_killed_with_a_slice_in_its_hands(self, tasks: list[list[int]]) -> None:
+        self._store(tasks)
+        self.driver_is_killed()
+
+    def _store(self, tasks: list[list[int]]) -> None:
+        self.number += 1
+        for source, rows in zip(SOURCES, tasks, strict=True):
+            first = sum(name.rpartition("/")[0] == source for name in self.lengths)
+            if rows:
+                add_tasks(self.ledger, self.opened, source, self.number, rows, first)
+            for number, count in enumerate(rows, first):
+                self.lengths[f"{source}/{number}"] = count
+
+    def _hand_over(self) -> None:
+        session = self.state.session
+        if session is not None:
+            session.served.grow(self.ledger.tasks(WINDOW, 1))
+            session.served.leases.horizon = self.number
+
+    def _open(self, used: Progress, number: int | None = None) -> None:
+        super()._open(used, number)
+        self._hand_over()
+        if self.closed and self.state.session is not None:
+            self.state.close(self.state.session.served)
+
+    def _run_to_the_end(self) -> None:
+        self.closed = True
+        self._hand_over()
+        if self.state.session is not None:
+            self.state.close(self.state.session.served)
+        super()._run_to_the_end()
+
+
+TestGrowingCrashes = GrowingCrashes.TestCase
+TestGrowingCrashes.settings = settings(max_examples=100, stateful_step_count=25)
 TestCrashes = Crashes.TestCase
 TestCrashes.settings = settings(max_examples=100, stateful_step_count=25)

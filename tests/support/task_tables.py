@@ -8,13 +8,14 @@ from datetime import datetime
 import pyarrow as pa
 
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA
+from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, arrow_bytes
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.plans.slice_rows import SliceRow
 
 
-def task_table(source: str, tasks: Sequence[tuple[int, int]]) -> pa.Table:
-    """One task of one range for each (hour, rows)."""
-    names = [f"{source}/{number}" for number in range(len(tasks))]
+def task_table(source: str, tasks: Sequence[tuple[int, int]], first: int = 0) -> pa.Table:
+    """One task of one range for each (hour, rows), numbered from `first`."""
+    names = [f"{source}/{number}" for number in range(first, first + len(tasks))]
     ranges = [
         [{"path": name, "first": 0, "end": rows, "rows": rows, "size_bytes": 1}]
         for name, (_, rows) in zip(names, tasks, strict=True)
@@ -67,3 +68,31 @@ def record_tasks(
     )
     ledger.record_plan(plan, {name: task_table(name, each) for name, each in tasks.items()})
     return plan
+
+
+def open_plan(ledger: Ledger, window: str, span: tuple[datetime, datetime]) -> WindowPlan:
+    """Of a window that has no task yet, with slices of ten seconds."""
+    sources = {name: source_plan(name, span, []) for name in ("history", "clicks")}
+    plan = WindowPlan(
+        window=window,
+        generation=1,
+        start=span[0],
+        end=span[1],
+        sources=sources,
+        fingerprint="opened",
+        is_open=True,
+        opened_as="opened",
+        slice_seconds=10.0,
+    )
+    ledger.record_plan(plan, {})
+    return plan
+
+
+def add_tasks(
+    ledger: Ledger, plan: WindowPlan, source: str, number: int, tasks: Sequence[int], first: int
+) -> None:
+    """Tasks of so many rows each, stored as a slice of an open window."""
+    table = task_table(source, [(number, rows) for rows in tasks], first)
+    content = bytes(arrow_bytes(table))
+    added = SliceRow(source, number, plan.end, plan.sources[source], content)
+    ledger.add_slice(plan, added)

@@ -341,7 +341,8 @@ class Commits(OpenedSource, ABC):
 
         Args:
             group: name under which the positions are kept, one for each pipeline.
-            progress: by task id, the task and its first row that is not sealed.
+            progress: by task id, the task and its first row that is not sealed; (end of its
+                last range, 0) where many that have ended are told as one.
         """
 
     @abstractmethod

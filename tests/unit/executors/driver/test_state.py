@@ -321,7 +321,11 @@ def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver:
     assert session.served.row_of("clicks/0") != session.served.row_of("history/0")
     positions = {"history/1": progress(1), "clicks/0": progress(1)}
     found = session.served.data_tasks("history", positions)
-    assert {name: task.hour for name, task in found.items()} == {"history/1": 1}
+    (task, position) = found.pop("history/1")
+    assert (found, task.hour, position) == ({}, 1, progress(1).position)
+    folded = session.served.data_tasks("history", {"history/0..1": progress(9)})
+    end = Position(task.ranges[-1].end, 0)
+    assert folded == {"history/1": (task, end)}, "the last of its partition, at its end"
 
 
 def test_a_window_that_ends_with_an_error_leases_nothing(driver: Driver) -> None:
