@@ -373,8 +373,13 @@ class PrioritisedQueue:
         return None
 
     def _rank(self, item: tuple[Feed, _Assembly]) -> tuple[bool, bool, int]:
-        """Old ones first, then full ones: whether a partial one is due depends on what was read."""
+        """Old ones first, then full ones: whether a partial one is due depends on what was read.
+
+        While a window grows, the one that was begun first.
+        """
         _, assembly = item
+        if self._horizon is not None:
+            return False, False, assembly.begun
         is_partial = assembly.rows < self._limits.minibatch_rows
         return not self._is_old(assembly), is_partial, assembly.begun
 
@@ -427,8 +432,8 @@ class PrioritisedQueue:
         )
 
     def _is_old(self, assembly: _Assembly) -> bool:
-        age = self._clock() - assembly.since
-        return age >= self._limits.flush_seconds + self._limits.settle_seconds
+        settle = self._limits.settle_seconds if self._horizon is None else 0.0
+        return self._clock() - assembly.since >= self._limits.flush_seconds + settle
 
     def _is_drained(self) -> bool:
         return all(not buffer.rows and not buffer.open_tasks for buffer in self._buffers)
