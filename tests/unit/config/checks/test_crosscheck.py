@@ -467,3 +467,20 @@ def test_null_is_no_label(value: Any, kind: ColumnType, key: str) -> None:
     misfits = [each for each in label_misfits(label, kind) if each.code == "label-null"]
     assert [each.path for each in misfits] == [(key, 1)]
     assert f"{value!r} is null, and a row whose label is null has none" in misfits[0].message
+
+
+def test_what_a_window_reads_that_goes_on_now(declared: Declared) -> None:
+    """History has to be over when it is opened, and something has to be followed."""
+    declared.pipeline["job"] = {"process": "continuous"}
+    streams = declared.dataset["streams"]
+    streams["old"]["offset"], declared.dataset["window"] = "24h", "1d"
+    assert declared.problems() == []
+    streams["old"]["offset"] = "23h"
+    assert declared.only() == ("continuous", "", "offset: 23h")
+    assert "write offset: 1d or more" in declared.message()
+    declared.dataset["window"] = "1h"
+    assert declared.problems() == []
+    streams["new"]["offset"] = "1h"
+    assert declared.only() == ("continuous", "", "process: continuous")
+    declared.pipeline["job"]["process"] = "standing"
+    assert declared.problems() == []
