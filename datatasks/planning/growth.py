@@ -28,6 +28,7 @@ from forebay.datatasks.planning.operations import (
     Clock,
     Listed,
     Share,
+    asks_for,
     fingerprint_of,
     nothing_in,
     scan_shares,
@@ -38,6 +39,7 @@ from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import arrow_bytes, in_task_order, tables_of, with_ids
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.datatasks.plans.slice_rows import SliceRow
+from forebay.datatasks.sources.common.contract.base import Scan, Source
 from forebay.errors import InfrastructureError
 
 _LOCK_SECONDS = 60.0
@@ -62,13 +64,18 @@ class _Whole(Answers):
 
 @dataclass
 class _Use:
-    """One use of a source. until: see `SliceRow`; None before its first addition."""
+    """One use of a source. until: see `SliceRow`; None before its first addition.
+
+    source: opened, from one slice to the next. look_at: when it is asked again, while it is late.
+    """
 
     share: Share
     lister: SourceLister
     tasks: int = 0
     until: datetime | None = None
     plan: SourcePlan | None = None
+    source: Source | None = None
+    look_at: datetime | None = None
 
     @property
     def is_sliced(self) -> bool:
@@ -80,24 +87,39 @@ class _Use:
     def is_complete(self) -> bool:
         return self.until == (self.share.span or self.share.whole).end
 
+    def scan(self, span: Interval) -> Scan:
+        self.source = self.source or self.lister.open()
+        try:
+            return self.source.scan([span])
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        source, self.source = self.source, None
+        if source is not None:
+            source.close()
+
 
 def open_window(
     ledger: Ledger, window: Window, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> WindowPlan:
     """The open plan of a window, which goes on now or ended while it was trained; made if needed.
 
+    One of other streams or offsets than are declared now is replaced: the window starts over.
+
     Raises:
         ConfigError: as `shares_of`.
         FencedError: when another process plans the window at this moment.
     """
     state = ledger.state(window.key)
-    if state.plan is not None and state.plan.is_open:
-        return state.plan
     shares = shares_of(pipeline, sources, [window])
     found = {
         name: share.plan() if share.span is None else share.plan(rows=None)
         for name, (share,) in shares.items()
     }
+    if state.plan is not None and state.plan.is_open and asks_for(state.plan, found.values()):
+        return state.plan
     name = uuid.uuid4().hex
     plan = WindowPlan(
         window=window.key,
@@ -130,7 +152,7 @@ class WindowGrowth:
         root: Path,
         clock: Clock,
     ) -> None:
-        """Go on after what is stored of the plan. sources: with all that is needed to open them."""
+        """sources: with all that is needed to open them."""
         length = timedelta(seconds=plan.slice_seconds)
         self._ledger, self._plan, self._clock = ledger, plan, clock
         self._grid = pipeline.dataset.grid
@@ -143,7 +165,14 @@ class WindowGrowth:
         }
         self.late: dict[str, str] = {}
         self.horizon = -1
-        for row in ledger.slices(plan.window, plan.generation):
+        self.restore()
+
+    def restore(self) -> None:
+        """Go on after what is stored of the plan."""
+        plan = self._plan
+        for use in self._uses.values():
+            use.tasks, use.until, use.plan = 0, None, None
+        for row in self._ledger.slices(plan.window, plan.generation):
             use = self._uses[row.source]
             use.until, use.plan = row.until, row.plan
             use.tasks += _count(row)
@@ -185,6 +214,11 @@ class WindowGrowth:
         if trouble is not None:
             raise trouble
 
+    def release(self) -> None:
+        """Close what is open; the window may grow on."""
+        for use in self._uses.values():
+            use.release()
+
     def close(self) -> WindowPlan:
         """What the window has become, stored: the figures of its closed form, the tasks it grew by.
 
@@ -215,13 +249,16 @@ class WindowGrowth:
         start = use.until or span.start
         if number < 0 or start >= end:
             return None
-        with closing(use.lister.open()) as source:
-            scan = source.scan([Interval(start, end)])
+        scan = use.scan(Interval(start, end))
         tasks = of_stream(with_ids(scan.tasks, use.share.source, use.tasks), number)
         return _added(use, number, Listed(use.share.plan(), tasks), end)
 
     def _whole(self, use: _Use, number: int) -> SliceRow | None:
         """All of a batch source; None while it is late."""
+        now = self._clock()
+        if use.look_at is not None and now < use.look_at:
+            return None
+        use.look_at = now + self.slices.length  # its storage is asked once in a slice
         answers = _Whole(self._plan.end)
         late = use.lister.look(answers, [use.share])
         if isinstance(late, Late) or answers.listed is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,7 +19,7 @@ from forebay.config.specs.pipelines import PipelineSpec
 from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import HOUR, Interval, Window
 from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, with_ids
-from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan
+from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
 from forebay.datatasks.sources.common.contract.base import Scan, SourcePlanner
 from forebay.errors import ConfigError, NotReadyError
 
@@ -194,6 +194,12 @@ def listed(share: Share, scan: Scan, index: int, cut: str) -> Listed:
 def identity_of(plan: SourcePlan) -> tuple[object, ...]:
     """Which rows a plan asks of which source: what its declaration decides, not its data."""
     return plan.source, plan.stream, plan.feed, plan.data_from, plan.data_to
+
+
+def asks_for(plan: WindowPlan, declared: Iterable[SourcePlan]) -> bool:
+    """Whether a plan asks for the rows that are declared."""
+    asked = [identity_of(source) for source in plan.sources.values()]
+    return asked == [identity_of(source) for source in declared]
 
 
 def fingerprint_of(plans: Mapping[str, SourcePlan]) -> str:

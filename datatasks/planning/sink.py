@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forebay.config.specs.windows import Window
-from forebay.datatasks.planning.operations import Listed, by_stream, fingerprint_of
+from forebay.datatasks.planning.operations import Listed, asks_for, by_stream, fingerprint_of
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan, fewer_rows
 
@@ -37,7 +37,7 @@ def sink_window(
     state = ledger.state(window.key)
     newest = state.plan
     if newest is not None and not again:
-        if newest.is_open:  # who trains it plans what it lacks
+        if newest.is_open and asks_for(newest, plans.values()):  # who trains it goes on with it
             return RecordedPlan(newest, recorded=False)
         same = newest.fingerprint == fingerprint
         if state.is_trained and not same:

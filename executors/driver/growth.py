@@ -49,7 +49,18 @@ class Grower:
 
     def _grow_on(self, served: ServedWindow) -> None:
         """Until the window is closed, or another session is open."""
-        growth, trouble = self._begun(served), ""
+        growth = self._begun(served)
+        try:
+            is_closed = self._close_in_time(served, growth)
+        finally:
+            growth.release()
+        if is_closed:
+            self._hand_over(served)
+            self._service.close(served)
+
+    def _close_in_time(self, served: ServedWindow, growth: WindowGrowth) -> bool:
+        """Let it grow until it is closed; False once another session is open."""
+        trouble = ""
         while self._service.release(served, growth.horizon):
             progressed()
             try:
@@ -57,21 +68,19 @@ class Grower:
                     self._service.grow(served, tables_of([row.tasks]))
                 if growth.is_complete:
                     growth.close()
-                    break
+                    return True
                 trouble = ""
             except FencedError:  # an earlier driver was at it
                 if not self._ledger.plan(served.window, served.generation).is_open:
-                    break
-                growth = self._begun(served)
+                    return True
+                growth.restore()
+                self._hand_over(served)
             except InfrastructureError as error:
                 if str(error) != trouble:
                     _LOG.warning("window %s waits for its stream: %s", served.window, error)
                 trouble = str(error)
             self._service.pause(_RETRY_SECONDS if trouble else _POLL_SECONDS)
-        else:
-            return
-        self._hand_over(served)
-        self._service.close(served)
+        return False
 
     def _begun(self, served: ServedWindow) -> WindowGrowth:
         """What goes on after all that is stored, which is handed over."""
