@@ -16,8 +16,9 @@ import pytest
 from support.growing import DAY, Following, following, some_rows
 from support.independent import kafka_sums, log_sums, parquet_sums
 from support.kills import kill_tree, no_process_left, status
-from support.projects import Topic
+from support.projects import Topic, history_source
 
+from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
@@ -145,3 +146,39 @@ def test_kills_at_random_points(tmp_path: Path, seed: int) -> None:
     assert len(killed) > 8
     require_exact(followed, 4)
     assert no_process_left(project)
+
+
+def late_history(followed: Following, **ready: str) -> None:
+    spec = history_source(ready={"marker": "_SUCCESS", "wait": "5m", **ready})
+    followed.project.write_source("history", spec)
+
+
+def test_history_that_is_late_comes_into_the_window_once_it_is_complete(tmp_path: Path) -> None:
+    followed = following(tmp_path, BEGIN, 720.0, plane="inline")
+    late_history(followed)
+    marker = followed.project.files / "_SUCCESS"
+    mark = threading.Timer(1.5, marker.touch)  # 18 minutes later
+    mark.start()
+    with publishing(followed, 2):
+        followed.project.forebay("run", "ads", "--follow")
+    mark.join()
+    require_exact(followed, 2)
+
+
+def test_history_that_never_comes_is_left_out_after_the_window_or_ends_it(tmp_path: Path) -> None:
+    followed = following(tmp_path / "skips", BEGIN + HOUR / 2, 720.0, plane="inline")
+    late_history(followed, late="skip")
+    with publishing(followed, 2):
+        followed.project.forebay("run", "ads", "--follow")
+    (link,) = links_of(followed)
+    assert link.seen["clicks"].model_dump() == log_sums(followed.project.log, 0, 2**62)
+    assert link.seen["history"].rows == 0
+    plan = Ledger(Home(followed.project.home), "ads").plan(link.window, link.generation)
+    assert plan.sources["history"].reason.startswith("skipped: ")
+    failing = following(tmp_path / "fails", BEGIN + HOUR / 2, 720.0, plane="inline")
+    late_history(failing)
+    with publishing(failing, 2):
+        done = failing.project.forebay("run", "ads", "--follow", check=False)
+    assert done.returncode != 0
+    assert "source 'history' is not complete after 5m" in done.stderr
+    assert links_of(failing) == []
