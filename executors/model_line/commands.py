@@ -12,6 +12,9 @@ def of_line(chain: ModelChain, command: str) -> str:
     return line_command(command, chain.pipeline, chain.line)
 
 
+FOLLOW = "--follow"
+
+
 def run_command(chain: ModelChain, first: str, last: str) -> str:
     return f"{of_line(chain, 'run')} --from {first} --to {last}"
 

@@ -18,7 +18,7 @@ from forebay.executors.evaluation.summary import offset_words, stream_offsets
 from forebay.executors.evaluation.words import event_words, not_known_text
 from forebay.executors.job.stored_jobs import StoredJob, jobs_with_window
 from forebay.executors.model_line.adjoining import WithheldError, require_all_adjoining
-from forebay.executors.model_line.commands import of_line, retrain_command, run_command
+from forebay.executors.model_line.commands import FOLLOW, of_line, retrain_command, run_command
 from forebay.executors.model_line.coverage import whole_of, withheld
 from forebay.executors.model_line.lease import line_holder
 from forebay.executors.model_line.link import Link
@@ -104,6 +104,8 @@ def _why(target: StageTarget, clock: Clock) -> Why:
         found = _trained(target, plan, link)
         again = _failed_again(job, link)
         return found.model_copy(update={"reason": found.reason + again}) if again else found
+    if plan is not None and plan.is_open and clock() < plan.end:
+        return _left_open(target, plan, job)
     if job is not None and _is_unfinished(job, target.key, plan):
         return _busy(target, job) or _ended(target, job)
     return _not_planned(target, clock) if plan is None else _planned(target, plan)
@@ -111,7 +113,7 @@ def _why(target: StageTarget, clock: Clock) -> Why:
 
 def _unless_refused(target: StageTarget, found: Why) -> Why:
     """The same answer, without a `run` that its line or the data would refuse: with the reason."""
-    if not found.command.startswith(_RUN):
+    if not found.command.startswith(_RUN) or found.command.endswith(FOLLOW):
         return found
     refusal = _refusal(target, found)
     if refusal:
@@ -232,6 +234,9 @@ def _running(window: str, job: StoredJob) -> Why:
             f"({progress.windows_done} of {progress.windows_total} windows done; {rows} rows)"
             + (f", {progress.resumed}" if progress.resumed else "")
         )
+        if progress.is_open:
+            lags = (f"; {name} lags {lag.text}" for name, lag in progress.lags.items())
+            place += "".join(lags)
     again = f"; {counted(restarts, 'restart')} so far" if restarts else ""
     if job.status.hung:
         again += f", the last one that hung: {job.status.hung[-1]}"
@@ -241,6 +246,21 @@ def _running(window: str, job: StoredJob) -> Why:
         reason=f"job {job.job_id} is running: {place}{again}",
         next="follow its logs" if job.is_here else "wait: it runs on another host",
         command=f"forebay jobs logs -f {job.job_id}" if job.is_here else "",
+    )
+
+
+def _left_open(target: StageTarget, plan: WindowPlan, job: StoredJob | None) -> Why:
+    """Of a window that goes on and that no job trains any more."""
+    why = "" if job is None else f": job {job.job_id} is {job.status.state}"
+    if job is not None and job.status.error is not None:
+        why += f" ({job.status.error.message})"
+    return Why(
+        window=plan.window,
+        state="not over",
+        reason=f"it goes on until {plan.end:%Y-%m-%dT%H:%MZ}, and nothing follows it{why}",
+        next="follow it: it goes on from its newest checkpoint",
+        command=f"{of_line(target.chain, 'run')} {FOLLOW}",
+        generation=plan.generation,
     )
 
 

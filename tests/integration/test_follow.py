@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from support.growing import DAY, Following, following, some_rows
 from support.independent import kafka_sums, log_sums, parquet_sums
-from support.kills import kill_tree, no_process_left, status
-from support.projects import Topic, history_source
+from support.kills import kill_tree, no_process_left, status, used_rows
+from support.projects import Project, Topic, history_source
+from support.there import eventually
 
 from forebay.datatasks.plans.ledger import Ledger
+from forebay.executors.job.submit import attach
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
@@ -182,3 +184,43 @@ def test_history_that_never_comes_is_left_out_after_the_window_or_ends_it(tmp_pa
     assert done.returncode != 0
     assert "source 'history' is not complete after 5m" in done.stderr
     assert links_of(failing) == []
+
+
+def follow_and_cancel(project: Project) -> None:
+    """Until the first window has rows."""
+
+    def cancel() -> None:
+        eventually(lambda: bool(used_rows(project, "2026-03-02T01")), 20)
+        attach(Home(project.home), "ads.main.2026-03-02T01.g1").cancel()
+
+    cancelling = threading.Thread(target=cancel)
+    cancelling.start()
+    assert project.forebay("run", "ads", "--follow", check=False).returncode != 0
+    cancelling.join(30)
+
+
+def test_who_follows_may_be_gone_for_a_while(tmp_path: Path) -> None:
+    """A cancelled job says what to do, and the same window goes on from its newest checkpoint."""
+    followed = following(tmp_path, BEGIN, 360.0, plane="inline")
+    project = followed.project
+    with publishing(followed, 2):
+        follow_and_cancel(project)
+        told = project.forebay("why", "ads", "2026-03-02T01").stdout
+        assert "goes on until 2026-03-02T02:00Z, and nothing follows it" in told
+        assert "forebay run ads --follow" in told
+        project.forebay("run", "ads", "--follow")
+    require_exact(followed, 2)
+    assert links_of(followed)[0].generation == 1
+
+
+def test_other_streams_start_the_window_over(tmp_path: Path) -> None:
+    followed = following(tmp_path, BEGIN, 360.0, plane="inline")
+    project = followed.project
+    with publishing(followed, 2):
+        follow_and_cancel(project)
+        project.pipeline["dataset"]["streams"]["history"]["offset"] = "23h"
+        project.write_pipeline()
+        project.forebay("run", "ads", "--follow")
+    (link,) = links_of(followed)
+    assert link.generation == 2
+    assert link.seen["clicks"].model_dump() == log_sums(project.log, 0, 2**62)
