@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from forebay.executors.model_line.link import Link
 from forebay.executors.run import Run, Watch
 from forebay.executors.stages.target import LineTarget
 from forebay.system.clock import utc_now
+
+WAIT_SECONDS = 1.0
 
 
 @dataclass
@@ -44,15 +47,21 @@ class Follow:
 
     def _next(self) -> Window | None:
         """The window that goes on now, once those before it are trained; None after the last."""
-        dataset = self.target.pipeline.dataset
+        dataset, told = self.target.pipeline.dataset, ""
         while True:
             window = dataset.grid.at(self.clock())
             due = self.target.due_from() or dataset.start
             if dataset.end is not None and window.start >= dataset.end:
                 return None
-            if due >= window.start:
-                return window if dataset.start < window.end else None
-            Run(self.target, self.watch).execute("", "")
+            if due >= window.end:  # the dataset has not begun, or the clock was set back
+                if told != window.key:
+                    told = window.key
+                    self.watch.waiting(f"the next window begins at {due:%Y-%m-%dT%H:%MZ}")
+                time.sleep(WAIT_SECONDS)
+            elif due >= window.start:
+                return window
+            else:
+                Run(self.target, self.watch).execute("", "")
 
     def _plan(self, window: Window) -> WindowPlan:
         target = self.target

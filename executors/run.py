@@ -152,10 +152,13 @@ class Run:
         require_compatible(chain, pipeline, self.target.project.sources)
         self._require_start([window], frozenset())
         self._serving.require_own()
-        plan = plan_of(window)
+        warm, plan = warm_start_of(pipeline, chain, window), plan_of(window)
+        plans = [plan]
+        if warm is not None and self.target.ledger.trained(warm.key) is None:
+            plans = [*self._plan([], warm, frozenset()).plans, plan]
         # As Airflow names it, whose run of the window follows it then.
         job_id = window_job_id(pipeline.name, chain.line, window.key, plan.generation)
-        self._train(self.target.job_request(job_id, [plan]))
+        self._train(self.target.job_request(job_id, plans))
         self._require_trained([plan])
         end_trained_jobs(self.target)
         self._serving.bring_up()
