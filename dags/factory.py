@@ -127,8 +127,8 @@ def _chain(spec: PipelineSpec, sources: Mapping[str, SourceSpec], planning: dict
     data = DataExecutorsOperator(
         task_id=task_ids.DATA_EXECUTORS,
         executors=spec.job.roles.data.count,
-        # Windows train in turn: of others that are planned, the earliest waits for its own in a
-        # slot, and the scheduler starts none in vain.
+        # Windows train in turn: of those that are planned, the earliest waits for its own, and the
+        # scheduler starts none in vain. One that waits for more than training leaves the place.
         max_active_tis_per_dag=1,
         **job,
     )

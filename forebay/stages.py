@@ -6,6 +6,7 @@ listens; see `forebay.operators.stage_process`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -23,6 +24,7 @@ from forebay.system.files.private_socket import lock_of
 from forebay.system.processes.fork_server import serve
 
 IDLE_SECONDS = 300.0
+_INSTALLED: list[int] = []
 _LEFT_SECONDS = 86_400.0
 _IMPORTED = (
     "forebay.datatasks.sources.iceberg.kind",
@@ -43,8 +45,16 @@ _IMPORTED = (
 )
 
 
+def installed() -> list[int]:
+    """When packages were last installed or removed: what was found out before may be wrong."""
+    return [each.stat().st_mtime_ns for each in map(Path, sys.path) if each.is_dir()]
+
+
 def run(arguments: Sequence[str]) -> int:
     """One call: a command line of `forebay`, without that word."""
+    if installed() != _INSTALLED:
+        again = [sys.executable, "-P", "-m", "forebay", *arguments]
+        os.execv(sys.executable, again)  # noqa: S606 - it is this very program
     sys.argv = ["forebay", *arguments]
     run_command()
     return 0
@@ -62,7 +72,8 @@ def main() -> None:
     command_named("stage")
     folder = Path(sys.argv[1])
     _remove_left(folder)
-    serve(folder, run, IDLE_SECONDS)
+    _INSTALLED[:] = installed()
+    serve(folder, run, IDLE_SECONDS, lambda: installed() == _INSTALLED)
 
 
 def _remove_left(folder: Path) -> None:

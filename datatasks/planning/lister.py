@@ -7,8 +7,9 @@ looks once, keeps them in the database, and says what it waits for.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from forebay.datatasks.planning.operations import (
     Listed,
     Share,
     complete_among,
+    declaration_of,
     left_out,
     nothing_in,
     scan_shares,
@@ -31,7 +33,12 @@ from forebay.datatasks.planning.operations import (
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.sources.common.contract.base import Source, SourcePlanner
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
-from forebay.errors import DataError
+from forebay.errors import DataError, InfrastructureError
+
+# How long to wait for another scan of files, whose footers are in the cache then: that saves
+# storage calls, and nothing depends on it.
+SHARED_SECONDS = 30.0
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -109,41 +116,69 @@ class SourceLister:
             InfrastructureError: when another lister scans for too long.
         """
         began = self.clock()
+        for share in mine:
+            if share.span is None and not answers.has(share):
+                answers.keep(share, nothing_in(share), began, ScanFacts())
+        mine = [share for share in mine if share.span is not None and not answers.has(share)]
+        if not mine:
+            return None
         with self.alone(), closing(self.open()) as source:
-            complete = list[Share]()
-            for share in mine:
-                if answers.has(share):
-                    continue
-                if share.span is None:
-                    answers.keep(share, nothing_in(share), began, ScanFacts())
-                    continue
-                found = source.readiness(share.span)
-                if found.ready:
-                    complete.append(share)
-                    continue
-                if found.not_before is not None:
-                    return Late(share, found.reason, found.not_before, is_over=False)
-                since = answers.late_since(share, began, found.reason)
-                if self.clock() < since + self.spec.ready.wait:
-                    return Late(share, found.reason, since, is_over=True)
-                if self.spec.ready.late == "fail":
-                    raise too_late(
-                        share.source, self.spec.ready.wait, share.window.key, found.reason
-                    )
-                answers.keep(share, left_out(share, found.reason), began, ScanFacts())
+            complete = self._complete(source, answers, mine, began)
+            if isinstance(complete, Late):
+                return complete
             if complete:
                 self._list(source, answers, complete, others)
         return None
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Held while the source is looked at."""
+    def _complete(
+        self, source: Source, answers: Answers, mine: Sequence[Share], began: datetime
+    ) -> list[Share] | Late:
+        """Those that are to be listed, or the first that is late and waited for."""
+        complete = list[Share]()
+        for share in mine:
+            if share.span is None or answers.has(share):  # another has listed it meanwhile
+                continue
+            found = source.readiness(share.span)
+            if found.ready:
+                complete.append(share)
+                continue
+            if found.not_before is not None:
+                return Late(share, found.reason, found.not_before, is_over=False)
+            since = answers.late_since(share, began, found.reason)
+            if self.clock() < since + self.spec.ready.wait:
+                return Late(share, found.reason, since, is_over=True)
+            if self.spec.ready.late == "fail":
+                raise too_late(share.source, self.spec.ready.wait, share.window.key, found.reason)
+            answers.keep(share, left_out(share, found.reason), began, ScanFacts())
+        return complete
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Held while the source is looked at.
+
+        Raises:
+            InfrastructureError: when another lister of a stream holds it for too long.
+        """
         if self.only_look:
-            return nullcontext()
+            yield
+            return
+        bounded = kind_named(self.spec.kind).bounded
         name = f"{self.ledger.pipeline}-{self.spec.name}"  # its borders are the pipeline's own
-        if kind_named(self.spec.kind).bounded:
-            declared = f"{self.root}\n{self.spec.model_dump_json()}"
-            name = hashlib.sha256(declared.encode()).hexdigest()[:32]
-        return self.ledger.database.exclusive(f"scan-{name}", self.lock_seconds)
+        if bounded:
+            place = f"{self.root}\n{declaration_of(self.spec)}"
+            name = hashlib.sha256(place.encode()).hexdigest()[:32]
+        seconds = min(self.lock_seconds, SHARED_SECONDS) if bounded else self.lock_seconds
+        with ExitStack() as held:
+            try:
+                held.enter_context(self.ledger.database.exclusive(f"scan-{name}", seconds))
+            except InfrastructureError as error:
+                if not bounded:
+                    raise InfrastructureError(
+                        f"source {self.spec.name!r}: another process lists it for pipeline "
+                        f"{self.ledger.pipeline!r} for longer than {seconds:g} s ({error})"
+                    ) from error
+                _LOG.info("source %s is scanned twice at a time: %s", self.spec.name, error)
+            yield
 
     def _list(
         self,

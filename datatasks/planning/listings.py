@@ -47,6 +47,7 @@ class Listings:
         window: str,
         listed: Listed,
         *,
+        declared: str,
         asked_by: str,
         at: datetime,
         storage_calls: int = 0,
@@ -55,6 +56,7 @@ class Listings:
         """Keep an answer; the window's earlier one of this source is replaced."""
         head = ListingHead(
             plan=listed.plan,
+            declared=declared,
             asked_by=asked_by,
             listed_at=at,
             storage_calls=storage_calls,

@@ -196,6 +196,12 @@ def identity_of(plan: SourcePlan) -> tuple[object, ...]:
     return plan.source, plan.stream, plan.feed, plan.data_from, plan.data_to
 
 
+def declaration_of(spec: SourceSpec) -> str:
+    """A digest of what a declaration says about where rows are and how they are cut."""
+    decides = {"kind", "options", "event_time", "starts", "ends"}
+    return hashlib.sha256(spec.model_dump_json(include=decides).encode()).hexdigest()[:32]
+
+
 def asks_for(plan: WindowPlan, declared: Iterable[SourcePlan]) -> bool:
     """Whether a plan asks for the rows that are declared."""
     asked = [identity_of(source) for source in plan.sources.values()]

@@ -21,9 +21,13 @@ from forebay.system.message import Message
 
 
 class ListingHead(Message):
-    """What a listing is. storage_calls, windows_scanned: of the scan that found it."""
+    """What a listing is. storage_calls, windows_scanned: of the scan that found it.
+
+    declared: see `declaration_of`. listed_at: when the source was asked, or before.
+    """
 
     plan: SourcePlan
+    declared: str
     asked_by: str
     listed_at: datetime
     storage_calls: int
@@ -57,7 +61,11 @@ def listing(connection: Connection, pipeline: str, source: str, window: str) -> 
 def store_listing(
     connection: Connection, pipeline: str, window: str, head: ListingHead, stored: Stored
 ) -> None:
+    """Make it the newest answer, unless there is one of a later look: this one came too late."""
     require_unburied(connection, [stored.name])
+    known = listing(connection, pipeline, head.plan.source, window)
+    if known is not None and known.head.listed_at > head.listed_at:
+        return
     names = {"pipeline": pipeline, "source": head.plan.source, "window": window}
     connection.execute(delete(listings).filter_by(**names))
     connection.execute(

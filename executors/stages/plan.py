@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from forebay.datatasks.planning.listings import Listings
+from forebay.config.specs.datasets import source_of
+from forebay.datatasks.planning.listings import Listing, Listings
 from forebay.datatasks.planning.operations import (
     Listed,
     Share,
+    declaration_of,
     fingerprint_of,
     identity_of,
     shares_of,
 )
 from forebay.datatasks.planning.sink import sink_window
-from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.listing_rows import ListingHead
 from forebay.errors import UsageError
 from forebay.executors.model_line.chain import ModelChain
@@ -85,7 +86,7 @@ def record_window(target: StageTarget, *, asked_by: str, again: bool) -> SinkRes
     listings = Listings(ledger)
     shares = shares_of(target.pipeline, target.project.sources, [window])
     heads: dict[str, ListingHead] = {}
-    found = [_answer(ledger, listings, share, heads) for [share] in shares.values()]
+    found = [_answer(target, listings, share, heads, asked_by) for [share] in shares.values()]
     newest, trained, _ = ledger.state(window.key)
     changed = newest is None or newest.fingerprint != fingerprint_of(
         {each.plan.source: each.plan for each in found}
@@ -118,24 +119,37 @@ def _run_of(asked_by: str) -> str:
     return asked_by.rpartition("#")[0]
 
 
+def _newest(target: StageTarget, listings: Listings, share: Share) -> Listing | None:
+    """The newest answer for a share, if it is one to what is declared now."""
+    found = listings.read(share.source, share.window.key)
+    spec = target.project.sources[source_of(share.source)]
+    if found is None or found.head.declared != declaration_of(spec):
+        return None
+    return found if identity_of(found.head.plan) == identity_of(share.plan()) else None
+
+
 def _answer(
-    ledger: Ledger, listings: Listings, share: Share, heads: dict[str, ListingHead]
+    target: StageTarget,
+    listings: Listings,
+    share: Share,
+    heads: dict[str, ListingHead],
+    asked_by: str,
 ) -> Listed:
-    """The newest listing of a source, or else its part of the newest plan.
+    """The newest listing of a source for this run, or else its part of the newest plan.
 
     If only one source or the sink was cleared, the other sources have no new listing.
     """
-    key, declared = share.window.key, identity_of(share.plan())
-    listing = listings.read(share.source, key)
-    if listing is not None and identity_of(listing.head.plan) == declared:
+    ledger, key, declared = target.ledger, share.window.key, identity_of(share.plan())
+    listing = _newest(target, listings, share)
+    if listing is not None and _run_of(listing.head.asked_by) == _run_of(asked_by):
         heads[share.source] = listing.head
         return listing.listed
     plan = ledger.latest_plan(key)
     part = plan.sources.get(share.source) if plan is not None else None
     if plan is None or part is None or identity_of(part) != declared:
         raise UsageError(
-            f"window {key}: source {share.source!r} was not listed under its current declaration: "
-            "clear its task and its downstream tasks"
+            f"window {key}: source {share.source!r} was not listed by this run under its current "
+            "declaration: clear its task and its downstream tasks"
         )
     tasks = ledger.tasks(key, plan.generation)
     return Listed(part, tasks.filter(pc.equal(tasks["source"], share.source)))
@@ -148,8 +162,8 @@ def _record_warm_start(warm: StageTarget) -> None:
     heads: dict[str, ListingHead] = {}
     found = []
     for name, [share] in shares.items():
-        listing = listings.read(name, warm.key)
-        if listing is None or identity_of(listing.head.plan) != identity_of(share.plan()):
+        listing = _newest(warm, listings, share)
+        if listing is None:
             return
         heads[name] = listing.head
         found.append(listing.listed)

@@ -20,6 +20,7 @@ from forebay.datatasks.planning.operations import (
     Clock,
     Listed,
     Share,
+    declaration_of,
     identity_of,
     not_complete,
     not_over,
@@ -64,7 +65,8 @@ class SourceStage:
         self._spec = target.project.sources[source_of(source)]
         self._clock = clock
         self._ledger = target.ledger
-        self._answers = _StoredAnswers(self._ledger, source, self._window, since)
+        declared = declaration_of(self._spec)
+        self._answers = _StoredAnswers(self._ledger, source, declared, self._window, since)
         self._lister = SourceLister(
             self._spec,
             target.project.root,
@@ -209,11 +211,13 @@ def _incomplete_reason(share: Share, reason: str) -> str:
 class _StoredAnswers(Answers):
     """Answers in the database. What was found for one pass is no answer to another.
 
+    What another declaration found is none either, whoever asked. declared: see `declaration_of`.
     since: see `SourceStage`. passes: what lists are made for, by window. mine: windows of this run.
     """
 
     ledger: Ledger
     use: str
+    declared: str
     window: Window
     since: datetime | None
     passes: Mapping[Window, str] = field(default_factory=dict)
@@ -232,6 +236,7 @@ class _StoredAnswers(Answers):
             head is not None
             and head.asked_by == self.passes[share.window]
             and not (share.window in self.mine and self._is_of_another_run(head.listed_at))
+            and head.declared == self.declared
             and identity_of(head.plan) == identity_of(share.plan())
         )
 
@@ -240,6 +245,7 @@ class _StoredAnswers(Answers):
         self.listings.store(
             share.window.key,
             listed,
+            declared=self.declared,
             asked_by=asked_by,
             at=at,
             storage_calls=scan.storage_calls,

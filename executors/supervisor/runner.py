@@ -220,10 +220,12 @@ class Runner:
         if left > ahead:
             _LOG.info("the processes end, until %g s before the window's end", ahead)
             self._plane.close(STOP_GRACE_SECONDS)
-            desk.memory_bytes = 0
+            held, desk.memory_bytes = desk.memory_bytes, 0
             handed = self._waited(desk, left - ahead)
             if handed is not None or desk.is_ending or not self._place.is_own:
                 return handed
+            if not self._has_room(desk, held):
+                return self._waited(desk, ahead + idle)
             log = self._place.folder / _AHEAD_LOG
             try:
                 log.unlink(missing_ok=True)
@@ -231,11 +233,23 @@ class Runner:
             except (OSError, ForebayError) as error:
                 _LOG.warning("the processes do not start ahead: %s", error)
                 return None
-        return self._waited(desk, min(left, ahead) + idle)
+        return self._waited(desk, min(left, ahead) + idle, measures=True)
 
-    def _waited(self, desk: Desk, seconds: float) -> Handed | None:
+    def _has_room(self, desk: Desk, memory_bytes: int) -> bool:
+        """Whether processes that held so much last may start before their next job comes."""
+        budget, desk.memory_bytes = warm_memory(), memory_bytes
+        if budget is None or _is_within(budget, self._home, self._place, desk):
+            return True
+        _LOG.info("the processes do not start ahead: runners would hold more than the budget")
+        desk.memory_bytes = 0
+        return False
+
+    def _waited(self, desk: Desk, seconds: float, *, measures: bool = False) -> Handed | None:
+        """The next job, if it comes in time. measures: what processes hold that just started."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and self._place.is_own:
+            if measures:
+                desk.memory_bytes = self._plane.memory_bytes
             handed = desk.next(min(_LOOK_SECONDS, left))
             if handed is not None or desk.is_ending:
                 return handed
@@ -258,7 +272,7 @@ def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
     others = [place for place in runners_of(home).values() if place.folder != own.folder]
     told = [(answer, place) for place in others if (answer := look_at(place, Call(ask="look")))]
     total = desk.memory_bytes + sum(answer.memory_bytes for answer, _ in told)
-    idle = [one for one in told if one[0].says == "yes"]
+    idle = [one for one in told if one[0].says == "yes" and one[0].memory_bytes]
     for answer, place in sorted(idle, key=lambda one: -one[0].idle_seconds):
         if total <= budget:
             break

@@ -35,13 +35,15 @@ class DataExecutorsOperator(JobOperator):
     """
 
     operator_extra_links = (TrainingLink(), WindowBeforeLink())
+    is_alone = True
 
     def __init__(self, *, executors: int = 1, **job: Any) -> None:
         super().__init__(**job)
         self.executors = executors
 
-    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        return self._start(request, TurnWait(deadline=time.time() + self.turn_wait_seconds))
+    def work(self, request: StageRequest, context: Context) -> dict[str, Any]:
+        first = context["ti"].get_first_reschedule_date(context)
+        return self._start(request, TurnWait.begun(first, self.turn_wait_seconds))
 
     def turn_came(self, context: Context, event: dict[str, Any], **carried: Any) -> dict[str, Any]:
         with failing_as_airflow():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowRescheduleException
 
 from forebay.errors import ForebayError
 from forebay.executors.job.handle import JobHandle
@@ -40,6 +41,8 @@ class JobOperator(StageOperator):
     ui_color = "#b1ddf0"
     # The run of the previous window, for the link to it.
     run_before = ""
+    # Whether one task of the DAG runs or is deferred at a time, see `_leave`.
+    is_alone = False
     _handle: JobHandle | None = None
 
     def __init__(self, *, turn_wait_seconds: float = 86_400.0, **stage: Any) -> None:
@@ -74,7 +77,10 @@ class JobOperator(StageOperator):
             self.run_before = previous.run_id
             turn = decide(previous.situation(request.window.key, wait, answer))
             if turn.action == "go":
-                result = self._submit(request, claim, previous.state, again=again)
+                # The stage asks about its neighbour, which this is not where that has no run.
+                is_next = previous.key == self.grid.before(request.window).key
+                state = previous.state if is_next else PreviousRun.NONE
+                result = self._submit(request, claim, state, again=again)
                 if result.state != "waiting":
                     return result
                 answer = result.reason
@@ -87,6 +93,7 @@ class JobOperator(StageOperator):
                 # The run before ends within seconds, and no change would wake a deferred task.
                 wait, first, began = wait.woken({"state": CHANGED}), previous, time.monotonic()
             if time.monotonic() - began >= min(self.grace_seconds, _look_seconds(previous, wait)):
+                self._leave(previous, wait)
                 self._defer_for_turn(request, previous, wait, carried)
             self.pause(_PAUSE_SECONDS)
             seen = observer.look()
@@ -131,6 +138,17 @@ class JobOperator(StageOperator):
             if not job.status.ended and job.status.submitted_at >= since:
                 self._handle = JobHandle(self.home, job.job_id, job.row.epoch)
                 self.cancel()
+
+    def _leave(self, previous: PreviousWindow, wait: TurnWait) -> None:
+        """Let others of the DAG have the one place, unless only this window's turn can be next.
+
+        Airflow counts a deferred task like one that runs. So one that waits for a window which
+        waits itself, for data or for a place among the runs, would keep out that window, and those
+        that need neither. While the previous window is trained, nobody else could train.
+        """
+        if self.is_alone and previous.state is PreviousRun.ACTIVE and not previous.files.is_near:
+            seconds = min(wait.away_seconds, max(1.0, wait.seconds_left))
+            raise AirflowRescheduleException(datetime.now(UTC) + timedelta(seconds=seconds))
 
     def _defer_for_turn(
         self, request: StageRequest, previous: PreviousWindow, wait: TurnWait, carried: Message

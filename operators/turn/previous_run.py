@@ -122,7 +122,7 @@ class TurnObserver:
         Without this a window whose neighbour's run was deleted would begin the line, and the models
         of all that follow would lack the windows that are on their way.
         """
-        if ModelChain(self.home, self.pipeline, self.line).first() is not None:
+        if ModelChain(self.home, self.pipeline, self.line).is_begun():
             return None
         run = latest_active_before(self.request.dag_id, before, self.grid)
         return None if run is None else run.window

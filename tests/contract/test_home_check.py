@@ -71,7 +71,7 @@ def whole(home: Home, tmp_path: Path) -> Home:
     chain.record_seal(StoredSeal(window=THIRD, generation=1, **facts))
     source = ledger.plan(FIRST, 1).sources["clicks"]
     head = ListingHead(
-        plan=source, asked_by="run", listed_at=NOW, storage_calls=1, windows_scanned=1
+        plan=source, declared="d", asked_by="run", listed_at=NOW, storage_calls=1, windows_scanned=1
     )
     listing = {"pipeline": "ads", "source": "clicks", "window": THIRD, "asked_by": "run"}
     listing |= {**put(home).model_dump(), "document": head.model_dump_json(), "stored_at": 1}

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -84,14 +85,19 @@ class Place:
         self.toy.answer(submit=[{"prints": answer} for answer in answers])
 
 
-def context(left: object = HANDLE) -> Any:
-    """What training_executors finds: the other task's XCom."""
+def context(left: object = HANDLE, away_since: datetime | None = None) -> Any:
+    """What training_executors finds: the other task's XCom.
+
+    away_since: when data_executors left its place first.
+    """
 
     def pull(task_ids: str, default: object) -> object:
         assert task_ids == "data_executors"
         return left
 
-    return {"ti": SimpleNamespace(xcom_pull=pull)}
+    return {
+        "ti": SimpleNamespace(xcom_pull=pull, get_first_reschedule_date=lambda _context: away_since)
+    }
 
 
 def fails(place: Place, age_seconds: float = 0.0) -> None:

@@ -191,21 +191,32 @@ class PostgresDatabase(Database):
         self._check(make=True)
         key = {"key": int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)}
         deadline = time.monotonic() + wait_seconds
+        while (connection := self._repeated(lambda: self._locking(key))) is None:
+            if time.monotonic() >= deadline:
+                raise InfrastructureError(
+                    f"{name} has been locked for {wait_seconds:g} s: try again"
+                )
+            time.sleep(_POLL_SECONDS)
         try:
-            with self._engine.connect() as opened:
-                connection = opened.execution_options(isolation_level="AUTOCOMMIT")
-                while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), key):
-                    if time.monotonic() >= deadline:
-                        raise InfrastructureError(
-                            f"{name} has been locked for {wait_seconds:g} s: try again"
-                        )
-                    time.sleep(_POLL_SECONDS)
-                try:
-                    yield
-                finally:
-                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
-        except DBAPIError as error:
-            raise self._ours(error) from error
+            yield
+        finally:
+            try:
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+            except DBAPIError as error:  # with the connection, the server has dropped the lock
+                _LOG.warning("%s: %s", name, self._ours(error))
+            connection.close()
+
+    def _locking(self, key: dict[str, int]) -> Connection | None:
+        """The connection that has the lock now; None while another one has it."""
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            if connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), key):
+                return connection
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return None
 
     def close(self) -> None:
         self._engine.dispose()

@@ -115,15 +115,19 @@ class ForkedProcess:
             end_group(self.pid, kill=kill)
 
 
-def serve(folder: Path, run: Program, idle_seconds: float) -> None:
+def serve(
+    folder: Path, run: Program, idle_seconds: float, is_current: Callable[[], bool] = lambda: True
+) -> None:
     """Answer calls until none came for so long, or the folder is gone; then remove it.
+
+    is_current: whether what was imported is; otherwise it ends as soon as no call is under way.
 
     Returns at once where another server listens there.
     """
     with listening(folder, 0.0) as here:
         if here is None:
             return
-        _Server(folder, here, run).serve(idle_seconds)
+        _Server(folder, here, run).serve(idle_seconds, is_current)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -135,7 +139,7 @@ class _Server:
         # By the descriptor of a process: its pid and its caller.
         self._running: dict[int, tuple[int, socket.socket]] = {}
 
-    def serve(self, idle_seconds: float) -> None:
+    def serve(self, idle_seconds: float, is_current: Callable[[], bool]) -> None:
         gc.collect()
         gc.freeze()  # what was imported stays, and no call has to look through it
         used_at = time.monotonic()
@@ -145,7 +149,7 @@ class _Server:
                 key.data(key.fileobj)
             if ready or self._running:
                 used_at = time.monotonic()
-            elif time.monotonic() - used_at > idle_seconds:
+            elif time.monotonic() - used_at > idle_seconds or not is_current():
                 return
 
     def _accept(self, here: socket.socket) -> None:

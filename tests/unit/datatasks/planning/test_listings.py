@@ -44,7 +44,9 @@ def answer(tmp_path: Path) -> Iterator[Listed]:
 
 
 def test_what_is_stored_is_read(listings: Listings, answer: Listed, home: Home) -> None:
-    head = listings.store(KEY, answer, asked_by="r#0", at=NOW, storage_calls=3, windows_scanned=2)
+    head = listings.store(
+        KEY, answer, declared="d", asked_by="r#0", at=NOW, storage_calls=3, windows_scanned=2
+    )
     found = there(listings.read("a", KEY))
     assert found.head == head == listings.head("a", KEY)
     assert (head.asked_by, head.listed_at) == ("r#0", NOW)
@@ -53,12 +55,12 @@ def test_what_is_stored_is_read(listings: Listings, answer: Listed, home: Home) 
     assert listed_for(home, "ads", "a", KEY) == "r#0"
     assert Ledger(home, "ads").windows() == []
     empty = Listed(answer.plan, answer.tasks.slice(0, 0))
-    listings.store(KEY, empty, asked_by="r#1", at=NOW)
+    listings.store(KEY, empty, declared="d", asked_by="r#1", at=NOW)
     assert there(listings.read("a", KEY)).listed.tasks.num_rows == 0
 
 
 def test_damaged_tasks_are_named(listings: Listings, answer: Listed, home: Home) -> None:
-    listings.store(KEY, answer, asked_by="r#0", at=NOW)
+    listings.store(KEY, answer, declared="d", asked_by="r#0", at=NOW)
     (path,) = (home.root / "store" / "listings" / "ads" / KEY).iterdir()
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match=rf"{path} is damaged"):
@@ -88,10 +90,10 @@ def test_passes_of_long_ago_are_forgotten(listings: Listings) -> None:
 
 
 def test_drop(listings: Listings, answer: Listed) -> None:
-    first = listings.store(KEY, answer, asked_by="r#0", at=NOW)
+    first = listings.store(KEY, answer, declared="d", asked_by="r#0", at=NOW)
     listings.ask("a", KEY, "r#0", NOW)
-    listings.store("2026-03-02", answer, asked_by="r#0", at=NOW)
-    newer = listings.store(KEY, answer, asked_by="r#1", at=NOW)
+    listings.store("2026-03-02", answer, declared="d", asked_by="r#0", at=NOW)
+    newer = listings.store(KEY, answer, declared="d", asked_by="r#1", at=NOW)
     listings.drop(KEY, {"a": first})
     assert listings.head("a", KEY) == newer, "a newer pass waits for it"
     listings.drop(KEY, {"a": newer})
@@ -105,3 +107,14 @@ def test_whoever_reads_rows_imports_no_arrow() -> None:
     code = f"import sys, {module}; print({{'pyarrow', 'numpy'}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_an_answer_that_comes_late_replaces_none_of_a_later_look(
+    listings: Listings, answer: Listed
+) -> None:
+    """Its scan began before the other's, perhaps of a folder that was declared then."""
+    newer = listings.store(
+        KEY, answer, declared="now", asked_by="r#1", at=NOW + timedelta(seconds=1)
+    )
+    listings.store(KEY, answer, declared="then", asked_by="r#0", at=NOW)
+    assert listings.head("a", KEY) == newer

@@ -165,8 +165,21 @@ def test_a_source_that_is_not_listed(found: Stages) -> None:
     found.source(0, "b")
     moved = {"streams": {"a": {"sources": ["a"]}, "b": {"sources": ["b"], "offset": "24h"}}}
     found.pipeline = pipeline(["a", "b"], dataset=moved)
-    with pytest.raises(UsageError, match="source 'b' was not listed under its current declaration"):
+    with pytest.raises(UsageError, match="'b' was not listed by this run under its current"):
         found.sink(0)
+
+
+def test_what_another_declaration_or_run_has_listed_is_no_answer(found: Stages) -> None:
+    """The window would be green with the rows of a folder that nobody declares any more."""
+    list_all(found, "r1#0")
+    with pytest.raises(UsageError, match="source 'a' was not listed by this run"):
+        found.sink(0, "r2#0")
+    MEMORY["moved"] = table([noon(0), noon(0), noon(0)])
+    found.sources["a"] = memory_source("a", options={"table": "moved"})
+    with pytest.raises(UsageError, match="source 'a' was not listed by this run"):
+        found.sink(0, "r1#0")
+    assert found.source(0, "a", by="r1#0").rows == 3, "whoever asked"
+    assert found.sink(0, "r1#0").rows["a"] == 3
 
 
 def test_two_sinks_at_a_time(found: Stages, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowRescheduleException, TaskDeferred
 from sqlalchemy import Connection
 from support.job_tasks import (
     HANDLE,
@@ -51,6 +52,13 @@ def deferred(place: Place, **more: Any) -> TaskDeferred:
     return raised.value
 
 
+def left(place: Place, away_since: datetime | None = None, **more: Any) -> float:
+    """After how many seconds it comes again that has left its place to others of the DAG."""
+    with pytest.raises(AirflowRescheduleException) as raised:
+        place.data(**more).work(REQUEST, context(away_since=away_since))
+    return (raised.value.reschedule_date - datetime.now(UTC)).total_seconds()
+
+
 def test_it_hands_a_registered_job_on(
     place: Place, job: ToldJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,13 +90,32 @@ def test_a_window_that_is_trained_needs_no_job(place: Place) -> None:
     assert place.data().work(REQUEST, context())["job_id"] == "", "whoever trained it"
 
 
-def test_while_the_window_before_runs_nothing_is_asked(place: Place) -> None:
+def test_while_the_window_before_waits_itself_the_place_is_left_to_others(place: Place) -> None:
+    """Airflow would count a deferred task: neither that window nor any other could start."""
     place.runs.before = [("running", "deferred")]
     operator = place.data(turn_wait_seconds=1_000)
-    with pytest.raises(TaskDeferred) as raised:
+    with pytest.raises(AirflowRescheduleException):
         operator.work(REQUEST, context())
     assert (place.toy.calls("submit"), operator.run_before) == ([], "b0")
-    found, trigger = raised.value, raised.value.trigger
+    now = datetime.now(UTC)
+    assert left(place) == pytest.approx(10, abs=1)
+    assert left(place, now - timedelta(seconds=100)) == pytest.approx(25, abs=1)
+    assert left(place, now - timedelta(hours=5)) == pytest.approx(60, abs=1)
+    ends = now - timedelta(seconds=997)
+    assert left(place, ends, turn_wait_seconds=1_000) == pytest.approx(2, abs=1.5)
+    with pytest.raises(NotReadyError, match=r"schedule.turn_wait"):
+        place.data(turn_wait_seconds=1_000).work(REQUEST, context(away_since=ends - timedelta(9)))
+
+
+def test_while_a_job_trains_the_window_before_it_is_deferred(place: Place) -> None:
+    place.runs.before = [("running", "deferred")]
+    lock = FileLock(place.home.line("ads") / "lease.lock")
+    lock.path.parent.mkdir(parents=True)
+    assert lock.acquire(1.0)
+    held_by(place.home, "ads.main.2026-02-28.g1")
+    found = deferred(place, turn_wait_seconds=1_000)
+    assert place.toy.calls("submit") == []
+    trigger = found.trigger
     assert isinstance(trigger, TurnTrigger)
     assert (trigger.pipeline, trigger.line, trigger.before) == ("ads", "main", "2026-02-28")
     seen = {"links": [], "failed_at": 0.0, "further": []}
@@ -131,16 +158,16 @@ def test_while_the_window_before_is_trained_it_keeps_its_slot_for_longer(
     lock = FileLock(place.home.line("ads") / "lease.lock")
     lock.path.parent.mkdir(parents=True)
     assert lock.acquire(1.0)
-    for job_id, grace, least, most in (
-        ("ads.main.2026-02-28.g2", 2.0, 1.9, 4.0),
-        ("ads.main.2026-02-28.g2", 0.0, 0.0, 1.5),
-        ("ads.main.2026-02-27.g1", 2.0, 0.2, 1.5),
-    ):
-        held_by(place.home, job_id)
+    for grace, least, most in ((2.0, 1.9, 4.0), (0.0, 0.0, 1.5)):
+        held_by(place.home, "ads.main.2026-02-28.g2")
         began = time.monotonic()
         trigger = deferred(place, grace_seconds=grace).trigger
         assert least <= time.monotonic() - began < most
         assert "further" not in trigger.seen, "it has happened"
+    held_by(place.home, "ads.main.2026-02-27.g1")
+    began = time.monotonic()
+    left(place, grace_seconds=2.0)
+    assert 0.2 <= time.monotonic() - began < 1.5
 
 
 def held_by(home: Home, job_id: str) -> None:
@@ -168,7 +195,7 @@ def test_news_is_looked_at_soon_and_what_it_waits_for_is_said_once(
     said = lines_of(monkeypatch)
     later(lambda: record_link(ModelChain(place.home, "ads"), "2026-02-28", {"clicks": 1}), 0.3)
     began = time.monotonic()
-    assert 14 < deferred(place, grace_seconds=1).trigger.deadline - time.time() <= 15
+    assert left(place, grace_seconds=1) == pytest.approx(10, abs=1)
     assert time.monotonic() - began >= 1.2, "the run before ends within seconds: it stayed a while"
     assert said == [f"window {KEY} waits for window 2026-02-28, whose run has not ended"]
 
@@ -196,32 +223,18 @@ def test_behind_windows_that_go_on_it_waits(
     if trained:
         record_link(ModelChain(place.home, "ads"), "2026-02-27", {"clicks": 1})
     fails(place, age)
-    assert isinstance(deferred(place).trigger, TurnTrigger)
+    assert left(place) > 0
 
 
-def test_who_finds_no_place_is_not_awaited(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_finds_no_place_is_not_awaited(place: Place) -> None:
     """A backfill that runs backwards: all active runs wait for one that is queued."""
-    place.runs.before = [("queued", None)]
-    place.runs.any_goes_on = False
-    operator = place.data()
-    monkeypatch.setattr(operator, "request", lambda _: REQUEST)
-    looks = [lambda carried: operator.work(REQUEST, context())]
-    looks += 2 * [lambda carried: operator.turn_came(context(), {"state": "look"}, **carried)]
-    carried: Any = {}
-    for look in looks:
-        with pytest.raises(TaskDeferred) as deferred:
-            look(carried)
-        carried = deferred.value.kwargs
-    with pytest.raises(AirflowFailException, match="2026-02-28, whose run is queued and"):
-        operator.turn_came(context(), {"state": "look"}, **carried)
-
-
-def test_looks_that_found_no_way_out_are_counted(place: Place) -> None:
     place.runs.before = [("queued", None)]  # it may wait for earlier ones
-    assert there(deferred(place).kwargs)["wait"]["blocked_looks"] == 0
-    place.runs.before.append(("failed", "failed"))  # which holds no place
+    long_ago = datetime.now(UTC) - timedelta(seconds=200)
+    assert left(place, long_ago) > 0
     place.runs.any_goes_on = False
-    assert there(deferred(place).kwargs)["wait"]["blocked_looks"] == 1
+    assert left(place, long_ago + timedelta(seconds=80)) > 0
+    with pytest.raises(ConfigError, match="2026-02-28, whose run is queued and"):
+        place.data().work(REQUEST, context(away_since=long_ago))
 
 
 def test_the_wait_has_an_end(place: Place) -> None:

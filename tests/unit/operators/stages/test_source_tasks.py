@@ -111,7 +111,7 @@ def found(place: Place, asked_by: str) -> None:
     counts = {"tasks": 1, "files": 1, "rows": 9}
     plan = SourcePlan.model_validate({**of, "data_to": day + timedelta(days=1), **counts})
     head = ListingHead(
-        plan=plan, asked_by=asked_by, listed_at=day, storage_calls=1, windows_scanned=1
+        plan=plan, declared="", asked_by=asked_by, listed_at=day, storage_calls=1, windows_scanned=1
     )
     nothing = Stored(name="none", checksum="", size_bytes=0)
     database_of(place.home).transact(lambda rows: store_listing(rows, "ads", KEY, head, nothing))

@@ -54,9 +54,7 @@ At = Callable[[datetime], None]
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> At:
     """The clock stands."""
-    clock = SimpleNamespace()
-    monkeypatch.setattr(module, "datetime", clock)
-    return lambda instant: setattr(clock, "now", instant.astimezone)
+    return lambda instant: monkeypatch.setattr(module, "utc_now", lambda: instant)
 
 
 def test_a_window_that_is_over_is_looked_at(
