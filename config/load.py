@@ -118,7 +118,13 @@ class Project:
         return self.pipeline_files[pipeline].variables.union(*(each.variables for each in sources))
 
     def _refuse(self, what: str, files: list[str]) -> None:
-        concerned = [problem for problem in errors(self.problems) if problem.file in files]
+        # By name: of a .yaml and a .yml, the second one has the problem.
+        names = {Path(file).with_suffix("") for file in files}
+        concerned = [
+            problem
+            for problem in errors(self.problems)
+            if Path(problem.file).with_suffix("") in names
+        ]
         if concerned:
             lines = "\n  ".join(str(problem) for problem in concerned)
             raise ConfigError(f"{what} is not usable:\n  {lines}")

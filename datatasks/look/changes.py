@@ -75,8 +75,7 @@ def deleted_since(
 ) -> list[str]:
     """Notes on windows whose rows a stream no longer has: nothing has to be done, nothing can be.
 
-    Raises:
-        InfrastructureError: when a stream does not answer.
+    And on streams that cannot tell.
     """
     found = []
     by_key = {plan.window: plan for plan in plans}
@@ -87,17 +86,19 @@ def deleted_since(
         if not alike or kind_named(spec.kind).bounded:
             continue
         borders = DecidedBorders(ledger.database, pipeline.name, spec.name, only_look=True)
-        with closing(open_source(spec, root, borders)) as source:
-            try:
+        try:
+            with closing(open_source(spec, root, borders)) as source:
                 source.scan([share.span for share in alike if share.span is not None])
-            except RowsDeletedError as error:
-                gone = [share.window.key for share in alike if share.span in error.reasons]
-                which = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
-                found.append(
-                    f"window{'s' * (len(gone) > 1)} {which}: rows of source {use!r} have been "
-                    "deleted since training: plans and models stay, but --reprocess cannot read "
-                    "these rows again"
-                )
+        except RowsDeletedError as error:
+            gone = [share.window.key for share in alike if share.span in error.reasons]
+            which = gone[0] if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
+            found.append(
+                f"window{'s' * (len(gone) > 1)} {which}: rows of source {use!r} have been "
+                "deleted since training: plans and models stay, but --reprocess cannot read "
+                "these rows again"
+            )
+        except ForebayError as error:
+            found.append(f"source {use!r} cannot be compared with what was planned: {error}")
     return found
 
 

@@ -235,6 +235,9 @@ def test_files_in_wrong_places_or_with_wrong_names(files: Files) -> None:
         ("2nd.yaml", 1, 1, "name", ""),
         ("history.yml", 1, 1, "duplicate-name", ""),
     ]
+    for project in (files.load(), load_one(files.config, "ads", {})):
+        with pytest.raises(ConfigError, match=r"history\.yml:1:1: "):
+            project.pipeline("ads")
 
 
 def test_unreadable_text_and_missing_folder(files: Files, tmp_path: Path) -> None:
