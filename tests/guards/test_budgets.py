@@ -15,8 +15,8 @@ LIMITS = {
     "files of source": 640,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 80_400,
-    "lines of tests/support": 15_500,
+    "lines of tests": 80_700,
+    "lines of tests/support": 15_560,
     "words that people write": 36_700,
 }
 

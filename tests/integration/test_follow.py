@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.growing import DAY, Following, following, some_rows
-from support.independent import kafka_sums, log_sums, parquet_sums
-from support.kills import kill_tree, no_process_left, status, used_rows
+from support.growing import (
+    BEGIN,
+    DAY,
+    HOUR,
+    Following,
+    following,
+    links_of,
+    publishing,
+    require_exact,
+    some_rows,
+)
+from support.independent import kafka_sums, log_sums
+from support.kills import used_rows
 from support.projects import Project, Topic, history_source
 from support.there import eventually
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.executors.job.submit import attach
-from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.model_line.link import Link
 from forebay.home.paths import Home
-
-HOUR = timedelta(hours=1)
-BEGIN = DAY + HOUR + timedelta(minutes=10)
-
-
-@contextmanager
-def publishing(followed: Following, hours: int) -> Iterator[None]:
-    """Rows are published until a moment before the dataset's end, that hour of the day."""
-    end = DAY + hours * HOUR
-    followed.project.pipeline["dataset"]["end"] = f"{end:%Y-%m-%dT%H:%M}"
-    followed.project.write_pipeline()
-    until = end - timedelta(minutes=2)
-    thread = threading.Thread(target=followed.publish_until, args=(until, some_rows))
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join(120)
-
-
-def links_of(followed: Following) -> list[Link]:
-    return list(ModelChain(Home(followed.project.home), "ads").links())
-
-
-def require_exact(followed: Following, hours: int) -> None:
-    """Each row of the log once, and the history of these hours: by the model's own sums."""
-    links = links_of(followed)
-    assert [link.window for link in links] == [f"2026-03-02T{at:02}" for at in range(1, hours)]
-    newest = links[-1].seen
-    assert newest["clicks"].model_dump() == log_sums(followed.project.log, 0, 2**62)
-    assert newest["clicks"].rows == followed.published
-    first, end = (f"2026-03-01 {at:02}:00:00+00" for at in (1, hours))
-    expected = parquet_sums(followed.project.files, f"\"at\" >= '{first}' and \"at\" < '{end}'")
-    assert newest["history"].model_dump() == expected
-    assert all(link.trained("clicks").rows for link in links)
 
 
 def test_hours_that_grow_have_every_row_once(tmp_path: Path) -> None:
@@ -106,48 +74,6 @@ def test_only_a_continuous_line_is_followed(tmp_path: Path) -> None:
     refused = project.forebay("run", "ads", "--follow", check=False)
     assert refused.returncode == 1
     assert "declare job.process: continuous" in refused.stderr
-
-
-@pytest.mark.chaos
-@pytest.mark.parametrize("seed", range(4))
-def test_kills_at_random_points(tmp_path: Path, seed: int) -> None:
-    """Each process of the job, its supervisor and who follows it, ten times in three hours."""
-    luck = random.Random(seed)
-    followed = following(tmp_path, BEGIN, 90.0, failover={"restarts_max": 100})
-    project, stop = followed.project, threading.Event()
-    killed: list[str] = []
-
-    def kill() -> None:
-        while not stop.wait(luck.uniform(2.0, 12.0)):
-            role = luck.choice(["driver", "data", "trainer", "supervisor"])
-            pids = status(project).get("pids", {})
-            for name, pid in pids.items():
-                if name.startswith(role):
-                    with suppress(ProcessLookupError):
-                        os.kill(int(pid), signal.SIGKILL)
-                        killed.append(role)
-
-    with publishing(followed, 4):
-        thread = threading.Thread(target=kill)
-        thread.start()
-        try:
-            while (run := project.start("run", "ads", "--follow")) is not None:
-                try:
-                    printed = run.communicate(timeout=luck.uniform(10, 40))[0]
-                except subprocess.TimeoutExpired:
-                    run.kill()
-                    run.communicate()
-                    killed.append("follow")
-                else:
-                    assert run.returncode == 0, printed
-                    break
-        finally:
-            stop.set()
-            thread.join(20)
-            kill_tree(project, run)
-    assert len(killed) > 8
-    require_exact(followed, 4)
-    assert no_process_left(project)
 
 
 def late_history(followed: Following, **ready: str) -> None:

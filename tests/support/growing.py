@@ -5,8 +5,10 @@ The clock is set (FOREBAY_CLOCK): an hour of it takes `3600 / rate` seconds.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +18,10 @@ import pyarrow as pa
 
 from forebay.datatasks.sources.kafka.producer import publish_batches
 from forebay.datatasks.sources.log.writer import LogWriter
+from forebay.executors.model_line.chain import ModelChain
+from forebay.executors.model_line.link import Link
+from forebay.home.paths import Home
+from support.independent import log_sums, parquet_sums
 from support.projects import (
     Project,
     Topic,
@@ -27,6 +33,8 @@ from support.projects import (
 )
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+BEGIN = DAY + HOUR + timedelta(minutes=10)
 
 
 def growing_pipeline(slice_seconds: int = 60, **job: Any) -> dict[str, Any]:
@@ -101,3 +109,35 @@ def following(
 def some_rows(number: int, rows: int = 20) -> pa.Table:
     """Rows with events of their own; what time they say is of no importance to a log."""
     return rows_of_day(DAY + timedelta(seconds=number), rows, seed=number)
+
+
+@contextmanager
+def publishing(followed: Following, hours: int) -> Iterator[None]:
+    """Rows are published until a moment before the dataset's end, that hour of the day."""
+    end = DAY + hours * HOUR
+    followed.project.pipeline["dataset"]["end"] = f"{end:%Y-%m-%dT%H:%M}"
+    followed.project.write_pipeline()
+    until = end - timedelta(minutes=2)
+    thread = threading.Thread(target=followed.publish_until, args=(until, some_rows))
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(120)
+
+
+def links_of(followed: Following) -> list[Link]:
+    return list(ModelChain(Home(followed.project.home), "ads").links())
+
+
+def require_exact(followed: Following, hours: int) -> None:
+    """Each row of the log once, and the history of these hours: by the model's own sums."""
+    links = links_of(followed)
+    assert [link.window for link in links] == [f"2026-03-02T{at:02}" for at in range(1, hours)]
+    newest = links[-1].seen
+    assert newest["clicks"].model_dump() == log_sums(followed.project.log, 0, 2**62)
+    assert newest["clicks"].rows == followed.published
+    first, end = (f"2026-03-01 {at:02}:00:00+00" for at in (1, hours))
+    expected = parquet_sums(followed.project.files, f"\"at\" >= '{first}' and \"at\" < '{end}'")
+    assert newest["history"].model_dump() == expected
+    assert all(link.trained("clicks").rows for link in links)
