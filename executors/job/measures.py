@@ -79,6 +79,12 @@ class Progress(Message):
     lags: dict[str, StreamLag] = Field(default_factory=dict)
     is_open: bool = False
 
+    @property
+    def lag_words(self) -> str:
+        """By stream, of a window that goes on; empty for any other."""
+        lags = self.lags if self.is_open else {}
+        return ", ".join(f"{name} {lag.text}" for name, lag in lags.items())
+
 
 class ProcessMeasure(Message):
     """Means over the interval. None: the plane cannot know.

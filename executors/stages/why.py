@@ -233,10 +233,8 @@ def _running(window: str, job: StoredJob) -> Why:
             f"at step {progress.step:,} of window {progress.window} "
             f"({progress.windows_done} of {progress.windows_total} windows done; {rows} rows)"
             + (f", {progress.resumed}" if progress.resumed else "")
+            + (f"; lag: {progress.lag_words}" if progress.lag_words else "")
         )
-        if progress.is_open:
-            lags = (f"; {name} lags {lag.text}" for name, lag in progress.lags.items())
-            place += "".join(lags)
     again = f"; {counted(restarts, 'restart')} so far" if restarts else ""
     if job.status.hung:
         again += f", the last one that hung: {job.status.hung[-1]}"
@@ -252,15 +250,12 @@ def _running(window: str, job: StoredJob) -> Why:
 def _left_open(target: StageTarget, plan: WindowPlan, job: StoredJob | None) -> Why:
     """Of a window that goes on and that no job trains any more."""
     why = "" if job is None else f": job {job.job_id} is {job.status.state}"
-    if job is not None and job.status.error is not None:
-        why += f" ({job.status.error.message})"
     return Why(
         window=plan.window,
         state="not over",
         reason=f"it goes on until {plan.end:%Y-%m-%dT%H:%MZ}, and nothing follows it{why}",
         next="follow it: it goes on from its newest checkpoint",
         command=f"{of_line(target.chain, 'run')} {FOLLOW}",
-        generation=plan.generation,
     )
 
 

@@ -222,9 +222,7 @@ class _Seen:
 
 def _lag(progress: Progress) -> str:
     """Of a window that goes on, by its streams; of any other, the time of data that is left."""
-    if progress.is_open and progress.lags:
-        return "lag " + ", ".join(f"{name} {lag.text}" for name, lag in progress.lags.items())
-    return f"lag {progress.lag_seconds / 3600:.0f}h"
+    return f"lag {progress.lag_words or f'{progress.lag_seconds / 3600:.0f}h'}"
 
 
 def _progress_text(progress: Progress, restarts: int, width: int | None) -> str:
