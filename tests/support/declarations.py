@@ -115,6 +115,7 @@ pipeline:
     plane: local
     process: standing
     standing: {idle: 5m, ahead: 2m, memory: 4GiB}
+    continuous: {slice: 5s, seal: 20s}
     roles:
       data:
         count: 2
