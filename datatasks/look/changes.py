@@ -26,6 +26,7 @@ from forebay.datatasks.sources.common.contract.base import SourcePlanner
 from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.datatasks.sources.common.contract.plan_cache import PlanCache
 from forebay.errors import DataError, ForebayError
+from forebay.system.output.counted import counted
 
 _SHOWN = 3
 Versions = dict[str, set[str]]
@@ -83,7 +84,14 @@ def deleted_since(
     for use, shares in shares_of(pipeline, sources, windows).items():
         alike = [each for each in shares if _is_comparable(each, by_key[each.window.key])]
         spec = sources[source_of(use)]
-        if not alike or kind_named(spec.kind).bounded:
+        if kind_named(spec.kind).bounded:
+            continue
+        alike = [
+            share
+            for share in alike
+            if not by_key[share.window.key].sources[use].reason.startswith(SKIPPED)
+        ]
+        if not alike:
             continue
         borders = DecidedBorders(ledger.database, pipeline.name, spec.name, only_look=True)
         try:
@@ -116,6 +124,11 @@ def _texts(
             continue
         tasks = span_tasks(scan, index)
         rows = None if tasks["rows"].null_count else int(pc.sum(tasks["rows"]).as_py() or 0)
+        if planned.reason.startswith(SKIPPED):
+            if tasks.num_rows and source.readiness(spans[index]).ready:
+                count = "rows" if rows is None else counted(rows, "row")
+                found[plan.window] = f"{use} was left out when it was trained, and has {count} now"
+            continue
         then, now = _planned(ledger, plan, use), _versions(tasks)
         if then is not None and rows == planned.rows and _is_rewrite(source, then, now):
             continue
@@ -132,12 +145,11 @@ def _is_rewrite(source: SourcePlanner, then: Versions, now: Versions) -> bool:
 
 
 def _is_comparable(share: Share, plan: WindowPlan) -> bool:
-    """Whether the plan asked for the same rows as the declaration does now, and looked at them."""
+    """Whether the plan asked for the same rows as the declaration does now."""
     planned = plan.sources.get(share.source)
     return (
         planned is not None
         and share.span is not None
-        and not planned.reason.startswith(SKIPPED)
         and identity_of(planned) == identity_of(share.plan())
     )
 
