@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,7 +79,9 @@ def plan_windows(
             pipeline.schedule.plan_timeout.total_seconds(),
         )
         wanted = [share for share in found if share.window.key in todo]
-        planner.operations[name] = SourceOperation(lister, wanted, planner.waiting)
+        planner.operations[name] = SourceOperation(
+            lister, wanted, planner.waiting, stop=planner.stop
+        )
     planner.run(window_graph(list(todo), list(shares)))
     plans = [planner.plans.get(window.key) or done[window.key] for window in asked]
     notes = planner.notes + _declared_notes(plans, done, shares)
@@ -119,6 +122,7 @@ class _Planner:
     plans: dict[str, WindowPlan] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     recorded: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
     _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, graph: Graph) -> None:
@@ -132,7 +136,7 @@ class _Planner:
             if error is not None:
                 failed[operation] = error
 
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="plan") as pool:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="plan") as pool, self._stopping():
             while True:
                 while (operation := run.next()) is not None:
                     if self._is_quick(operation):
@@ -145,6 +149,14 @@ class _Planner:
                     finish(started.pop(future), future.result())
         if failed:
             self._raise(graph, failed)
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """After Ctrl-C no thread waits on for data that is late."""
+        try:
+            yield
+        finally:
+            self.stop.set()
 
     def _is_quick(self, operation: Operation) -> bool:
         """Whether an operation only computes, or writes the ledger, which takes turns anyway."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Event
 
 from forebay.datatasks.planning.lister import Answers, Late, ScanFacts, SourceLister
 from forebay.datatasks.planning.operations import Listed, Share
+from forebay.errors import InfrastructureError
 
 _POLL_FIRST_SECONDS, _POLL_MAX_SECONDS = 0.05, 5.0
 
@@ -18,13 +19,14 @@ class SourceOperation(Answers):
     """One use of a source in many windows, in order of time. Called by one thread at a time.
 
     waiting: told the window, the use and the reason, once for each window that is waited for.
-    listed: the answers, by window.
+    listed: the answers, by window. stop: set when nobody wants them any more.
     """
 
     lister: SourceLister
     shares: Sequence[Share]
     waiting: Callable[[str, str, str], None] = lambda _window, _use, _reason: None
     listed: dict[str, Listed] = field(default_factory=dict)
+    stop: Event = field(default_factory=Event)
     _since: datetime | None = None  # the wait for late data is one for all windows
 
     def list_window(self, window: str) -> None:
@@ -43,7 +45,8 @@ class SourceOperation(Answers):
                 self.waiting(window, late.share.source, late.reason)
                 told = True
             left = (late.since + wait - self.lister.clock()).total_seconds()
-            time.sleep(max(0.0, min(pause, left)))
+            if self.stop.wait(max(0.0, min(pause, left))):
+                raise InfrastructureError("planning was ended")
             pause = min(pause * 1.5, _POLL_MAX_SECONDS)
 
     def look(self, window: str) -> Late | None:

@@ -14,7 +14,7 @@ import pytest
 from support.stages import DAY, START, memory_source, noon, pipeline, stages, table
 
 from forebay.config.specs.windows import WindowGrid, WindowSize
-from forebay.datatasks.planning import operations, source_operation
+from forebay.datatasks.planning import operations
 from forebay.datatasks.planning.operations import (
     Listed,
     by_stream,
@@ -28,7 +28,7 @@ from forebay.datatasks.plans.plan import SourcePlan, WindowPlan, plan_text, skip
 from forebay.datatasks.sources.common.contract.base import Scan
 from forebay.datatasks.sources.memory.source import MEMORY
 from forebay.datatasks.task_table import TASK_SCHEMA
-from forebay.errors import ConfigError, DataError, NotReadyError
+from forebay.errors import ConfigError, DataError, InfrastructureError, NotReadyError
 
 WINDOW = WindowGrid(WindowSize.DAY).parse("2026-03-02")
 
@@ -189,9 +189,9 @@ def test_a_source_is_looked_at_soon_and_then_more_rarely_until_the_deadline(
             slept.append(seconds)
             found.now += timedelta(seconds=seconds)
 
-        monkeypatch.setattr(source_operation, "time", SimpleNamespace(sleep=sleep))
         told: list[tuple[str, str, str]] = []
         listed = operation(found, 2)
+        monkeypatch.setattr(listed, "stop", SimpleNamespace(wait=sleep))
         listed.waiting = lambda *facts: told.append(facts)
         with pytest.raises(NotReadyError, match="is not complete after 20s: no marker"):
             listed.list_window(found.window(0).key)
@@ -212,13 +212,23 @@ def test_the_deadline_may_pass_while_it_looks(
     with stages(tmp_path, source={"ready": {"wait": "20s"}}) as found:
         found.late["a"] = START
         slept: list[float] = []
-        monkeypatch.setattr(source_operation, "time", SimpleNamespace(sleep=slept.append))
         instants = [found.now + timedelta(seconds=seconds) for seconds in (0, 19.9, 20.1)]
         listed = operation(found, 1)
+        monkeypatch.setattr(listed, "stop", SimpleNamespace(wait=slept.append))
         listed.lister.clock = lambda: instants.pop(0) if instants else found.now + DAY
         with pytest.raises(NotReadyError):
             listed.list_window(found.window(0).key)
         assert slept == [0.0]
+
+
+def test_a_wait_that_nobody_wants_any_more_ends(tmp_path: Path) -> None:
+    """After Ctrl-C, while other threads of planning wait too."""
+    with stages(tmp_path, source={"ready": {"wait": "1h"}}) as found:
+        found.late["a"] = START
+        listed = operation(found, 1)
+        listed.stop.set()
+        with pytest.raises(InfrastructureError, match="planning was ended"):
+            listed.list_window(found.window(0).key)
 
 
 def test_where_only_reading_can_count_the_rows_are_unknown() -> None:
