@@ -49,10 +49,12 @@ from forebay.executors.supervisor.supervisor import (
     taken_over,
 )
 from forebay.home.paths import Home
+from forebay.system.files.locks import FileLock
 from forebay.system.output.process_log import set_up_logging
 from forebay.system.processes.ends import when_told_to_end
 
 _LOOK_SECONDS = 1.0
+_BUDGET_LOCK = "budget.lock"
 _AHEAD_LOG = "ahead.log"
 _LOG = logging.getLogger(__name__)
 
@@ -268,7 +270,20 @@ class Runner:
 
 
 def _is_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
-    """End other runners, the one first that has waited longest, until all are within a budget."""
+    """End other runners, the one first that has waited longest, until all are within a budget.
+
+    One runner of a home decides at a time: two would end each other.
+    """
+    lock = FileLock(home.runners / _BUDGET_LOCK)
+    if not lock.acquire(0.0):
+        return True
+    try:
+        return _ended_within(budget, home, own, desk)
+    finally:
+        lock.release()
+
+
+def _ended_within(budget: int, home: Home, own: RunnerPlace, desk: Desk) -> bool:
     others = [place for place in runners_of(home).values() if place.folder != own.folder]
     told = [(answer, place) for place in others if (answer := look_at(place, Call(ask="look")))]
     total = desk.memory_bytes + sum(answer.memory_bytes for answer, _ in told)
