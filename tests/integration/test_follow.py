@@ -150,3 +150,16 @@ def test_other_streams_start_the_window_over(tmp_path: Path) -> None:
     (link,) = links_of(followed)
     assert link.generation == 2
     assert link.seen["clicks"].model_dump() == log_sums(project.log, 0, 2**62)
+
+
+def test_a_window_that_was_left_open_is_trained_like_any_other_that_is_over(tmp_path: Path) -> None:
+    """By `forebay run`, as by Airflow's run of it: from the plan that it was opened with."""
+    followed = following(tmp_path, BEGIN, 720.0, plane="inline")
+    project = followed.project
+    with publishing(followed, 2):
+        follow_and_cancel(project)
+    eventually(lambda: followed.now() > DAY + 2 * HOUR + timedelta(minutes=2), 30)
+    done = project.forebay("run", "ads", "--from", "2026-03-02T01", "--to", "2026-03-02T01")
+    assert "1 to train" in done.stdout
+    require_exact(followed, 2)
+    assert links_of(followed)[0].generation == 1
