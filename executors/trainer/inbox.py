@@ -157,9 +157,11 @@ class Inbox:
         """How many tasks are used to their ends."""
         return self._used.ended
 
-    def use(self, frame: Frame) -> None:
+    def use(self, frame: Frame) -> dict[str, TaskProgress]:
+        """A step used the frame. Returns where those of its tasks that were begun had been."""
+        begun = {task: self.used[task] for task in frame.progress if task in self.used}
         for task_id, progress in frame.progress.items():
-            before = self.used.get(task_id)
+            before = begun.get(task_id)
             after = further(before, progress)
             self._used.set(task_id, after)
             self._news[task_id] = after
@@ -168,6 +170,7 @@ class Inbox:
             self.dead_rows[source_of(task_id)] += after.dead_rows - (
                 before.dead_rows if before else 0
             )
+        return begun
 
     def _forget(self, task_id: str, epoch: int) -> None:
         """Its position is in the news, which the driver gets before the answer to any fence."""

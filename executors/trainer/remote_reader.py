@@ -172,9 +172,7 @@ class RemoteReader:
         """
         session = self._current()
         with self._changed:
-            used = session.inbox.used
-            before = {task: used[task] for task in frame.progress if task in used}
-            session.inbox.use(frame)
+            before = session.inbox.use(frame)
             stream = session.streams.get(frame.epoch)
         if stream is not None:
             stream.grant(1)

@@ -263,7 +263,8 @@ class _Storage:
 
 class _Window:
     def data_tasks(self, source: str, positions: Progress) -> dict[str, Any]:
-        return {task: None for task in positions if task.startswith(f"{source}/")}
+        of_source = {name: at for name, at in positions.items() if name.startswith(f"{source}/")}
+        return {name: (None, at.position) for name, at in of_source.items()}
 
 
 def test_commits_are_repeated_until_storage_took_the_newest() -> None:

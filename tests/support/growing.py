@@ -82,6 +82,7 @@ class Following:
                 LogWriter(self.project.log, number % 2).append(batch, now)
             else:
                 minutes = -7 if number % 10 == 3 else 4 if number % 25 == 7 else 0
+                minutes = min(minutes, (end - now) // timedelta(minutes=1))
                 stamp = now + timedelta(minutes=minutes)
                 publish_batches(topic.bootstrap, topic.name, [(batch, stamp, number % 2)])
             self.published += batch.num_rows

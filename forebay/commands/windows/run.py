@@ -65,6 +65,7 @@ def run(
         bool,
         option(
             "--follow",
+            "-f",
             help="Train what is due, then the window that goes on now while its streams grow, and "
             "so on until Ctrl-C (`job.process: continuous`).",
         ),

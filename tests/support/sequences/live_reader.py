@@ -104,8 +104,8 @@ class LiveReader:
         """Nobody comes or goes here."""
         return 0, 0
 
-    def used(self, frame: Frame) -> None:
-        self._session.inbox.use(frame)
+    def used(self, frame: Frame) -> dict[str, TaskProgress]:
+        return self._session.inbox.use(frame)
 
     def finished(self) -> bool:
         return self._session.inbox.ended == self._session.tasks
