@@ -11,13 +11,13 @@ from support.budgets import counts, words
 # roles, limits and measures of jobs took, of the 2,500 lines that they may, and standing lines of
 # their 3,000. Continuous lines may take 4,000.
 LIMITS = {
-    "lines of source": 79_800,
-    "files of source": 640,
+    "lines of source": 79_020,
+    "files of source": 638,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 80_700,
-    "lines of tests/support": 15_560,
-    "words that people write": 36_700,
+    "lines of tests": 80_540,
+    "lines of tests/support": 15_500,
+    "words that people write": 36_620,
 }
 
 
