@@ -66,13 +66,15 @@ class _Whole(Answers):
 class _Use:
     """One use of a source. until: see `SliceRow`; None before its first addition.
 
-    source: opened, from one slice to the next. look_at: when it is asked again, while it is late.
+    number: of the last stored one. source: opened, from one slice to the next. look_at: when it is
+    asked again, while it is late.
     """
 
     share: Share
     lister: SourceLister
     tasks: int = 0
     until: datetime | None = None
+    number: int | None = None
     plan: SourcePlan | None = None
     source: Source | None = None
     look_at: datetime | None = None
@@ -171,10 +173,10 @@ class WindowGrowth:
         """Go on after what is stored of the plan."""
         plan = self._plan
         for use in self._uses.values():
-            use.tasks, use.until, use.plan = 0, None, None
+            use.tasks, use.until, use.number, use.plan = 0, None, None, None
         for row in self._ledger.slices(plan.window, plan.generation):
             use = self._uses[row.source]
-            use.until, use.plan = row.until, row.plan
+            use.until, use.number, use.plan = row.until, row.number, row.plan
             use.tasks += _count(row)
 
     @property
@@ -206,9 +208,9 @@ class WindowGrowth:
             if use.is_sliced and not added.tasks:  # planned again, with what follows, by others
                 use.until = added.until
                 continue
-            self._ledger.add_slice(self._plan, added)
+            self._ledger.add_slice(self._plan, added, use.number)
             self.late.pop(name, None)
-            use.until, use.plan = added.until, added.plan
+            use.until, use.number, use.plan = added.until, added.number, added.plan
             use.tasks += _count(added)
             yield added
         if trouble is not None:
@@ -237,7 +239,7 @@ class WindowGrowth:
             stream: in_task_order(by_stream[stream], found)
             for stream in dict.fromkeys(each.stream for each in found.values())
         }
-        self._ledger.close_plan(closed, tables, self._inner_borders())
+        self._ledger.close_plan(closed, tables, self._inner_borders(), len(grown))
         return closed
 
     def _slice(self, use: _Use, number: int) -> SliceRow | None:

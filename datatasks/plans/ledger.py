@@ -140,34 +140,37 @@ class Ledger:
         """What an open window has grown by; nothing once it is closed."""
         return self._read(slice_rows.slices_of, window, generation)
 
-    def add_slice(self, plan: WindowPlan, added: SliceRow) -> None:
-        """Let an open window grow.
+    def add_slice(self, plan: WindowPlan, added: SliceRow, after: int | None) -> None:
+        """Let an open window grow. after: see `slice_rows.add_slice`.
 
         Raises:
             FencedError: when it is not open any more, or another process plans it too.
         """
         names = (self.pipeline, plan.window, plan.generation)
-        self.database.transact(lambda rows: slice_rows.add_slice(rows, *names, added))
+        self.database.transact(lambda rows: slice_rows.add_slice(rows, *names, added, after))
 
     def close_plan(
         self,
         plan: WindowPlan,
         tables: Mapping[str, pa.Table],
         inner: Mapping[str, Iterable[datetime]],
+        count: int,
     ) -> None:
         """Store what an open window has become.
 
         tables: as of `record_plan`. inner: borders of its slices, by source, which are dropped.
+        count: of the slices that are in them.
 
         Raises:
-            FencedError: when it is not open any more.
+            FencedError: when it is not open any more, or has grown since.
         """
         stored = self._stored(plan, tables)
 
         def work(rows: Connection) -> None:
-            slice_rows.close_plan(rows, self.pipeline, plan, stored)
-            for source, instants in inner.items():
-                slice_rows.drop_borders(rows, self.pipeline, source, instants)
+            slice_rows.close_plan(rows, self.pipeline, plan, stored, count)
+            if not slice_rows.is_open(rows, self.pipeline, plan.window):
+                for source, instants in inner.items():
+                    slice_rows.drop_borders(rows, self.pipeline, source, instants)
             history.note(rows, self.pipeline, plan.window, "closed", {"tasks": plan.tasks})
 
         self.database.transact(work)

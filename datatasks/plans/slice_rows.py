@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.datatasks.plans.plan_rows import plan_id, store_manifests
 from forebay.errors import FencedError
-from forebay.home.database.tables import batches, borders, plans, slices
+from forebay.home.database.tables import batches, borders, plans, slices, windows
 from forebay.home.store.base import Stored
 from forebay.system.instants import from_us, to_us
 
@@ -52,17 +52,21 @@ def slices_of(
 
 
 def add_slice(
-    connection: Connection, pipeline: str, window: str, generation: int, added: SliceRow
+    connection: Connection,
+    pipeline: str,
+    window: str,
+    generation: int,
+    added: SliceRow,
+    after: int | None,
 ) -> None:
-    """Add to an open plan.
+    """Add to an open plan. after: the number of the source's addition that it continues from.
 
     Raises:
-        FencedError: when it is not open any more, or another process has added this or more.
+        FencedError: when it is not open any more, or another process has added to it since.
     """
     number = _open_plan(connection, pipeline, window, generation)
     of_source = (slices.c.plan_id == number, slices.c.source == added.source)
-    later = select(slices.c.number).where(*of_source, slices.c.number >= added.number)
-    if connection.scalar(later.limit(1)) is not None:
+    if connection.scalar(select(func.max(slices.c.number)).where(*of_source)) != after:
         raise FencedError(f"another process plans window {window}")
     values = {
         "plan_id": number,
@@ -76,24 +80,38 @@ def add_slice(
 
 
 def close_plan(
-    connection: Connection, pipeline: str, plan: WindowPlan, stored: dict[str, Stored]
+    connection: Connection, pipeline: str, plan: WindowPlan, stored: dict[str, Stored], count: int
 ) -> None:
     """Replace an open plan by what it has become, and its slices by manifests.
 
+    count: how many there were when the manifests were made.
+
     Raises:
-        FencedError: when it is not open any more.
+        FencedError: when it is not open any more, or another process has added to it since.
     """
     number = _open_plan(connection, pipeline, plan.window, plan.generation)
+    of_plan = select(func.count()).select_from(slices).where(slices.c.plan_id == number)
+    if connection.scalar(of_plan) != count:
+        raise FencedError(f"another process plans window {plan.window}")
     values = {"document": plan.model_dump_json(), "fingerprint": plan.fingerprint}
     connection.execute(update(plans).where(plans.c.id == number).values(values))
     store_manifests(connection, number, stored)
     connection.execute(delete(slices).where(slices.c.plan_id == number))
 
 
+def is_open(connection: Connection, pipeline: str, window: str) -> bool:
+    """Whether any plan of a window is."""
+    rows = select(plans.c.document).join(windows).where(windows.c.pipeline == pipeline)
+    documents = connection.scalars(rows.where(windows.c.key == window))
+    return any(
+        WindowPlan.of_document(each, f"a plan of window {window}").is_open for each in documents
+    )
+
+
 def drop_borders(
     connection: Connection, pipeline: str, source: str, instants: Iterable[datetime]
 ) -> None:
-    """Forget borders of slices of a window that is closed: nobody asks for them again."""
+    """Forget borders of slices of a window of which no plan is open: nobody asks for them again."""
     of_source = (borders.c.pipeline == pipeline, borders.c.source == source)
     for some in batches(map(to_us, instants)):
         connection.execute(delete(borders).where(*of_source, borders.c.instant.in_(some)))

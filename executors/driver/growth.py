@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from forebay.datatasks.plans.ledger import Ledger
@@ -60,12 +60,15 @@ class Grower:
 
     def _close_in_time(self, served: ServedWindow, growth: WindowGrowth) -> bool:
         """Let it grow until it is closed; False once another session is open."""
-        trouble = ""
+        trouble, late = "", dict[str, str]()
         while self._service.release(served, growth.horizon):
             progressed()
             try:
                 for row in growth.grow():
                     self._service.grow(served, tables_of([row.tasks]))
+                if growth.late != late:
+                    late = dict(growth.late)
+                    self._tell(served.window, late)
                 if growth.is_complete:
                     growth.close()
                     return True
@@ -81,6 +84,12 @@ class Grower:
                 trouble = str(error)
             self._service.pause(_RETRY_SECONDS if trouble else _POLL_SECONDS)
         return False
+
+    def _tell(self, window: str, late: Mapping[str, str]) -> None:
+        """Write down what is waited for, so that `why` can tell."""
+        for source, reason in late.items():
+            _LOG.info("window %s waits for source %s: %s", window, source, reason)
+            self._ledger.note(window, "waiting", source=source, reason=reason)
 
     def _begun(self, served: ServedWindow) -> WindowGrowth:
         """What goes on after all that is stored, which is handed over."""

@@ -11,12 +11,12 @@ from support.budgets import counts, words
 # roles, limits and measures of jobs took, of the 2,500 lines that they may, and standing lines of
 # their 3,000. Continuous lines may take 4,000.
 LIMITS = {
-    "lines of source": 79_020,
+    "lines of source": 79_050,
     "files of source": 638,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 80_540,
-    "lines of tests/support": 15_500,
+    "lines of tests": 80_570,
+    "lines of tests/support": 15_505,
     "words that people write": 36_620,
 }
 

@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 from support.growing import DAY, growing_pipeline, some_rows
 from support.projects import clicks_source, history_source, write_history
 from support.whole_life.in_process import parse_footers_here
@@ -22,19 +23,22 @@ from forebay.datatasks.planning.planner import plan_windows
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.datatasks.sources.log.writer import LogWriter
+from forebay.errors import FencedError
 from forebay.home.database.open import close_databases
+from forebay.home.database.tables import borders
 from forebay.home.paths import Home
+from forebay.system.instants import to_us
 
 parse_footers_here()
 HOUR = timedelta(hours=1)
 # Minutes that pass, and what is done then: rows of a partition, stamped so many minutes before or
-# after the clock, or a look of the planner, perhaps of a new one.
+# after the clock, or a look of the planner, perhaps of a new one, or of one beside it.
 steps = st.lists(
     st.tuples(
         st.integers(0, 25),
         st.one_of(
             st.tuples(st.integers(0, 1), st.integers(-30, 5)),
-            st.sampled_from(["look", "look again"]),
+            st.sampled_from(["look", "look again", "look elsewhere"]),
         ),
     ),
     min_size=6,
@@ -60,6 +64,7 @@ class Stream:
         self.published = [0, 0]
         self.newest = [self.now, self.now]
         self.growth: WindowGrowth | None = None
+        self.elsewhere: WindowGrowth | None = None
         self.plan: WindowPlan | None = None
         self.closed: list[WindowPlan] = []
 
@@ -81,13 +86,31 @@ class Stream:
                 self.growth = WindowGrowth(
                     self.ledger, self.plan, self.pipeline, self.sources, self.root, self.clock
                 )
-            for _ in self.growth.grow():
-                pass
+            try:
+                for _ in self.growth.grow():
+                    pass
+            except FencedError:
+                self.growth.restore()
+                continue
             if not self.growth.is_complete:
                 assert self.now < self.plan.end
                 return
             self.closed.append(self.growth.close())
-            self.plan = self.growth = None
+            self.plan = self.growth = self.elsewhere = None
+
+    def look_elsewhere(self) -> None:
+        """The driver of another line, which trains the window from the same plan."""
+        if self.plan is None:
+            return
+        if self.elsewhere is None:
+            self.elsewhere = WindowGrowth(
+                self.ledger, self.plan, self.pipeline, self.sources, self.root, self.clock
+            )
+        try:
+            for _ in self.elsewhere.grow():
+                pass
+        except FencedError:
+            self.elsewhere.restore()
 
     def publish(self, partition: int, minutes: int, number: int) -> None:
         stamp = max(self.newest[partition], self.now + timedelta(minutes=minutes))
@@ -108,6 +131,13 @@ def offsets_of(tasks: pa.Table) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
+def inner_borders(ledger: Ledger, plan: WindowPlan) -> list[int]:
+    inside = borders.c.instant > to_us(plan.start), borders.c.instant < to_us(plan.end)
+    return ledger.database.read(
+        lambda rows: list(rows.scalars(select(borders.c.instant).where(*inside)))
+    )
+
+
 @given(steps)
 @settings(max_examples=25)
 def test_a_window_that_grew_is_its_closed_form(
@@ -125,7 +155,9 @@ def test_a_window_that_grew_is_its_closed_form(
         stream.publish(1, 0, 1)
         for number, (minutes, what) in enumerate(life, start=2):
             at(stream.now + timedelta(minutes=minutes))
-            if isinstance(what, str):
+            if what == "look elsewhere":
+                stream.look_elsewhere()
+            elif isinstance(what, str):
                 stream.look(anew=what == "look again")
             else:
                 stream.publish(*what, number)
@@ -153,6 +185,7 @@ def test_a_window_that_grew_is_its_closed_form(
             history = sum(row["rows"] for row in tasks.to_pylist() if row["source"] == "history")
             assert history == plan.sources["history"].rows
             assert not stream.ledger.slices(plan.window, plan.generation)
+            assert not inner_borders(stream.ledger, plan)
         # Planned again from what is stored, each window asks for the same rows.
         at(stream.now + timedelta(days=1))
         windows = [plan.as_window for plan in stream.closed]

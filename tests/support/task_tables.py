@@ -94,5 +94,6 @@ def add_tasks(
     """Tasks of so many rows each, stored as a slice of an open window."""
     table = task_table(source, [(number, rows) for rows in tasks], first)
     content = bytes(arrow_bytes(table))
+    known = [row.number for row in ledger.slices(plan.window, 1) if row.source == source]
     added = SliceRow(source, number, plan.end, plan.sources[source], content)
-    ledger.add_slice(plan, added)
+    ledger.add_slice(plan, added, max(known, default=None))
