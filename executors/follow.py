@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from forebay.config.specs.jobs import CONTINUOUS
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.growth import open_window
-from forebay.datatasks.planning.operations import Clock
 from forebay.datatasks.plans.plan import WindowPlan
 from forebay.errors import ConfigError
 from forebay.executors.model_line.link import Link
@@ -27,7 +26,6 @@ class Follow:
     target: LineTarget
     watch: Watch
     trained: Callable[[Link], None] = lambda _link: None
-    clock: Clock = utc_now
 
     def execute(self) -> None:
         """Until the dataset ends, or an error.
@@ -49,7 +47,7 @@ class Follow:
         """The window that goes on now, once those before it are trained; None after the last."""
         dataset, told = self.target.pipeline.dataset, ""
         while True:
-            window = dataset.grid.at(self.clock())
+            window = dataset.grid.at(utc_now())
             due = self.target.due_from() or dataset.start
             if dataset.end is not None and window.start >= dataset.end:
                 return None

@@ -82,16 +82,14 @@ def deleted_since(
     by_key = {plan.window: plan for plan in plans}
     windows = sorted(plan.as_window for plan in plans)
     for use, shares in shares_of(pipeline, sources, windows).items():
-        alike = [each for each in shares if _is_comparable(each, by_key[each.window.key])]
         spec = sources[source_of(use)]
-        if kind_named(spec.kind).bounded:
-            continue
         alike = [
             share
-            for share in alike
-            if not by_key[share.window.key].sources[use].reason.startswith(SKIPPED)
+            for share in shares
+            if _is_comparable(share, plan := by_key[share.window.key])
+            and not plan.sources[use].reason.startswith(SKIPPED)
         ]
-        if not alike:
+        if not alike or kind_named(spec.kind).bounded:
             continue
         borders = DecidedBorders(ledger.database, pipeline.name, spec.name, only_look=True)
         try:

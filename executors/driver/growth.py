@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import tables_of
-from forebay.errors import FencedError, ForebayError, InfrastructureError
+from forebay.errors import FencedError, InfrastructureError
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.window import ServedWindow
 from forebay.system.liveness import Activity, progressed
@@ -43,8 +43,8 @@ class Grower:
             try:
                 with Activity("planning slices"):
                     self._grow_on(served)
-            except ForebayError as error:
-                _LOG.warning("window %s cannot grow: %s", served.window, error)
+            except Exception as error:  # noqa: BLE001 - else the trainer would wait for ever
+                _LOG.warning("window %s cannot grow", served.window, exc_info=error)
                 self._service.refuse(served, ErrorReport.of(error))
 
     def _grow_on(self, served: ServedWindow) -> None:

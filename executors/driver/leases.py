@@ -26,7 +26,7 @@ class TaskState(IntEnum):
     PENDING, READING, READ, USED, SEALED = range(5)
 
 
-_FAR = 2**31 - 1
+FAR = 2**31 - 1
 _READING_MIN = 2  # tasks of one source that one executor may always read at a time
 _PARTITIONS_MAX = 64
 _HELD = (TaskState.READING, TaskState.READ)
@@ -142,7 +142,7 @@ class LeaseTable:
         """Lease the next tasks to an epoch, a fair share of what `executors` could take."""
         if epoch in self._lost:
             return []
-        horizon = _FAR if executors <= 1 else self._earliest_open() + self._align_hours
+        horizon = FAR if executors <= 1 else self._earliest_open() + self._align_hours
         horizon = horizon if self.horizon is None else self.horizon
         rows: list[int] = []
         for source in range(len(self._queues)):
@@ -245,7 +245,7 @@ class LeaseTable:
             for row in rows
             if self.state[row] == TaskState.READING
         ]
-        return min([*hours, *self.pending_hours().values()], default=_FAR - self._align_hours)
+        return min([*hours, *self.pending_hours().values()], default=FAR - self._align_hours)
 
     def _waiting(self, source: int, horizon: int) -> int:
         place = self._next[source]

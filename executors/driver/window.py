@@ -16,13 +16,12 @@ from forebay.datatasks.task_runs import Run
 from forebay.datatasks.tasks import DataTask, Position, TaskProgress
 from forebay.errors import InfrastructureError
 from forebay.executors.driver.hazards import Hazards
-from forebay.executors.driver.leases import LeaseTable, TaskState
+from forebay.executors.driver.leases import FAR, LeaseTable, TaskState
 from forebay.executors.wire.messages import Grant, Progress
 
 _NO_IDS = pa.nulls(0, pa.string())
 # How many tasks of a source are read at a time while a window grows: as many partitions of a slice.
 _GROWING_READERS = 8
-FAR = 2**31 - 1
 
 
 class ServedWindow:

@@ -15,7 +15,7 @@ LIMITS = {
     "files of source": 638,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 80_570,
+    "lines of tests": 80_600,
     "lines of tests/support": 15_505,
     "words that people write": 36_620,
 }
