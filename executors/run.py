@@ -151,8 +151,9 @@ class Run:
         pipeline, chain = self.target.pipeline, self.target.chain
         require_compatible(chain, pipeline, self.target.project.sources)
         self._require_start([window], frozenset())
-        self._serving.require_own()
         warm, plan = warm_start_of(pipeline, chain, window), plan_of(window)
+        require_all_adjoining(chain, self.target.project.sources, [plan])
+        self._serving.require_own()  # now that the home is made, which owns the path
         plans = [plan]
         if warm is not None and self.target.ledger.trained(warm.key) is None:
             plans = [*self._plan([], warm, frozenset()).plans, plan]
@@ -300,11 +301,18 @@ class Run:
         link, serving = chain.newest(last.key), chain.published()
         if link is None or "saved_model" not in link.files:
             return []
-        names = (link.window, link.generation)
-        if serving is not None and (serving.window, serving.generation) == names:
+        names = (link.window, link.generation, 0)
+        if serving is not None and (serving.window, serving.generation, serving.step) == names:
             return []
         reason = publish_window(target, link.generation).reason
         return [f"not published: {reason}"] if reason else []
+
+    def _bring_up(self) -> None:
+        """What serves was changed inside a window; training does not wait for a path."""
+        try:
+            self._serving.bring_up()
+        except ForebayError as error:
+            self.watch.warned(f"{error}; the next model that serves is tried again")
 
     @property
     def _serving(self) -> ServingPath:
@@ -318,19 +326,21 @@ class Run:
         """
         chain, serving = self.target.chain, self.target.chain.published()
         link = None if serving is None else chain.link(serving.window, serving.generation)
-        if serving is None or link is None:
+        if serving is None or (link is None and not serving.step):
             return
         try:
-            store_of(self.target.home).verify(link.files["saved_model"])
+            store_of(self.target.home).verify(serving.stored)
         except DataError as error:
             if chain.published() != serving:
                 return  # another one serves by now, which was verified before it was published
-            way_out = f"train it again: {retrain_command(chain, link.window, link.window)}"
+            window = serving.window
+            way_out = f"train it again: {retrain_command(chain, window, window)}"
             if serving.pinned:  # no later one serves
-                window = link.window if "checkpoint" in link.files else "WINDOW"
-                way_out = f"let a whole one serve: {of_line(chain, 'models serve')} {window}"
+                has_more = link is not None and "checkpoint" in link.files
+                way_out = of_line(chain, "models serve") + f" {window if has_more else 'WINDOW'}"
+                way_out = f"let a whole one serve: {way_out}"
             raise DataError(
-                f"the model of window {link.window}, which serves: {error}, or {way_out}"
+                f"the model of window {window}, which serves: {error}, or {way_out}"
             ) from error
 
     def _follow(self, handle: JobHandle) -> JobStatus:
@@ -340,7 +350,7 @@ class Run:
             InfrastructureError: when the database is away for longer than the job waits for it.
         """
         read_at = time.monotonic()
-        heartbeat = HeartbeatWatch()
+        heartbeat, served_at = HeartbeatWatch(), 0.0
         while True:
             try:
                 job = handle.look()
@@ -356,6 +366,9 @@ class Run:
             progress = job.progress
             if progress is not None:
                 self.watch.progress(progress, status)
+                if progress.served_at != served_at:
+                    served_at = progress.served_at
+                    self._bring_up()
             if not status.is_active:
                 return status
             time.sleep(POLL_SECONDS)

@@ -171,6 +171,13 @@ def _continuous(
     document: Document, spec: PipelineSpec, sources: Mapping[str, SourceSpec]
 ) -> Iterator[Problem]:
     """What a window that goes on now reads must be over, or a stream."""
+    publish = spec.job.publish
+    if publish.every is not None and (spec.job.process != CONTINUOUS or publish.when == "never"):
+        message = (
+            "every: only a line with job.process: continuous has windows that go on, and only one "
+            "that publishes (job.publish.when) lets their models serve: remove it"
+        )
+        yield document.problem(("job", "publish", "every"), "continuous", message)
     if spec.job.process != CONTINUOUS:
         return
     dataset = spec.dataset

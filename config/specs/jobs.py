@@ -295,6 +295,14 @@ class PublishSpec(Spec):
         "project's, or `s3://BUCKET/FOLDER`. Each switch writes PATH/INTEGER/, then "
         "PATH/current.json. It is the path of the line `main`; with `{line}` in it, of every line",
     )
+    every: Duration | None = Field(
+        default=None,
+        ge=timedelta(seconds=1),
+        le=timedelta(hours=12),
+        description="With `process: continuous`: how often the model of the window that goes on "
+        "is exported and serves, by the paradigm that the gate chose last; the window's end "
+        "decides anew (default: only ended windows serve)",
+    )
     serving_kept: int = Field(
         default=3,
         ge=2,

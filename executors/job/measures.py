@@ -32,6 +32,11 @@ _DECODES_MUCH = 0.7
 _STORING = ("seal", "export", "store", "check", "load")
 
 
+def since(instant_us: int) -> float:
+    """Seconds until now."""
+    return max(0.0, (to_us(utc_now()) - instant_us) / 1e6)
+
+
 class StreamLag(Message):
     """How far training is behind a stream, of the rows of the open window so far.
 
@@ -47,7 +52,7 @@ class StreamLag(Message):
     @property
     def text(self) -> str:
         """Until now, and over the window."""
-        now = max(0.0, (to_us(utc_now()) - self.newest_us) / 1e6)
+        now = since(self.newest_us)
         return f"{now:,.1f} s (p50 {self.p50_seconds:,.1f}, p99 {self.p99_seconds:,.1f})"
 
 
@@ -60,7 +65,9 @@ class Progress(Message):
     resumed: where the open window was taken over, for people; empty if it was not.
     sealed_at, reported_at: when that was sealed, and when this was written, as `time.time` counts;
     0 where that is not known. lags: of streams whose storage says when rows were published.
-    is_open: whether the window goes on, or did when it was begun.
+    is_open: whether the window goes on, or did when it was begun. served_at: when what serves was
+    last changed inside a window, as `time.time` counts; 0 if it was not. served_newest_us: when the
+    newest row was published that the model has learnt which serves then; 0 if that is not known.
     """
 
     window: str = ""
@@ -78,12 +85,17 @@ class Progress(Message):
     phases_seconds: dict[str, float] = Field(default_factory=dict)
     lags: dict[str, StreamLag] = Field(default_factory=dict)
     is_open: bool = False
+    served_at: float = 0.0
+    served_newest_us: int = 0
 
     @property
     def lag_words(self) -> str:
         """By stream, of a window that goes on; empty for any other."""
         lags = self.lags if self.is_open else {}
-        return ", ".join(f"{name} {lag.text}" for name, lag in lags.items())
+        words = [f"{name} {lag.text}" for name, lag in lags.items()]
+        if self.is_open and self.served_newest_us:
+            words.append(f"the model that serves {since(self.served_newest_us):,.0f} s")
+        return ", ".join(words)
 
 
 class ProcessMeasure(Message):

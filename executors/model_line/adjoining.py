@@ -66,11 +66,11 @@ def require_all_adjoining(
     last: WindowPlan | None = None
     covered: Covered = {}
     for plan in plans:
-        if plan.is_open:  # what it has, and where the next one begins, shows once it is closed
-            return
         if last is None or last.end != plan.start:
             covered = covered_before(chain, plan)
         require_adjoining(chain, sources, plan, covered)
+        if plan.is_open:  # what it has, and where the next one begins, shows once it is closed
+            return
         last, covered = plan, coverage_after(plan, covered)
 
 
@@ -80,29 +80,28 @@ def require_adjoining(
     """Require that the rows of a window begin where those before it ended.
 
     Rows outside a source's `starts` and `ends` do not exist, so they count as no gap, for as long
-    as it declares so. A window that is open is looked at once it is closed.
+    as it declares so. Of a window that is open only the instants are known; the rest is looked at
+    once it is closed.
 
     before: by the link that the window is built on.
 
     Raises:
         ConfigError: when rows of a source would be trained twice, or never.
     """
-    for name, source in plan.sources.items() if not plan.is_open else ():
+    for name, source in plan.sources.items():
         covered, spec = before.get(name), sources[source_of(name)]
         if covered is None:
             continue
         asked = extended(covered, plan, source)
-        problem = (
-            _cut_problem(covered, source)
-            or _place_problem(covered, asked, spec)
-            or _partition_problem(covered, asked, spec)
-        )
+        problem = _cut_problem(covered, source) or _place_problem(covered, asked, spec)
+        if not plan.is_open:
+            problem = problem or _partition_problem(covered, asked, spec)
         if problem:
             raise ConfigError(
                 f"window {plan.window}: rows of source {name!r} {problem} on line "
                 f"{chain.line!r}. {_UNDO}"
             )
-        lost = withheld(asked, spec)
+        lost = withheld(asked, spec) if not plan.is_open else []
         if lost:
             first, last = lost[0], lost[-1]
             begin = _window_with(chain, source, first.start) or plan.window

@@ -19,8 +19,18 @@ from forebay.datatasks.plans import history, plan_rows
 from forebay.errors import ConfigError, InfrastructureError
 from forebay.executors.model_line import serving, staleness
 from forebay.executors.model_line.judgement import Judgement
-from forebay.executors.model_line.link import Action, FileKind, Link, Parent, Published, StoredSeal
+from forebay.executors.model_line.link import (
+    Action,
+    FileKind,
+    InnerExport,
+    Link,
+    Parent,
+    Published,
+    ServedModel,
+    StoredSeal,
+)
 from forebay.executors.model_line.rows import (
+    export_rows,
     file_rows,
     judgement_rows,
     lease_rows,
@@ -76,6 +86,7 @@ class ModelChain:
     after = _reading(link_rows.links_after)
     switches = _reading(serving.switches_of)
     seal = _reading(file_rows.seal_of)
+    exports = _reading(export_rows.of_line)
     judgements = _reading(judgement_rows.documents)
     last_judgements = _reading(judgement_rows.last_documents)
     stale_reason = _reading(staleness.stale_reason)
@@ -101,7 +112,8 @@ class ModelChain:
     def record(self, link: Link) -> None:
         """Store a link; from now on the window counts as trained in this generation.
 
-        The window's seal in the store is no longer needed and is removed.
+        The window's seal in the store is no longer needed and is removed. So are models of later
+        windows that had not ended: they were not started from this link.
 
         Raises:
             FencedError: when another job trains the line by now.
@@ -117,7 +129,10 @@ class ModelChain:
         def work(rows: Connection, line: int) -> list[str]:
             of_window = link_writer.store_link(rows, line, self.pipeline, link)
             history.note(rows, self.pipeline, link.window, "trained", facts)
-            return file_rows.forget_seal(rows, line, of_window)
+            why = f"window {link.window} was trained as generation {link.generation}"
+            gone = [each for each in export_rows.of_line(rows, line) if _is_outdone(each, link)]
+            withdrawn = serving.withdraw(rows, line, gone, link.finished_at, why)
+            return [*file_rows.forget_seal(rows, line, of_window), *withdrawn]
 
         self._train_and_remove(work)
 
@@ -174,6 +189,7 @@ class ModelChain:
         return Published(
             window=row.key,
             generation=row.generation,
+            step=row.step,
             integer=row.integer,
             pinned=row.pinned,
             stored=file_rows.stored_in(row),
@@ -187,20 +203,59 @@ class ModelChain:
         def work(rows: Connection, line: int) -> str:
             reason = serving.unfit_to_serve(rows, line, link)
             if not reason:
-                serving.serve(rows, line, link.name, "publish", now, why)
+                model = ServedModel(**link.name.model_dump())
+                serving.serve(rows, line, model, "publish", now, why)
             return reason
 
         return self._change(work)
 
+    def publish_inside(self, export: InnerExport, parent: Parent | None, why: str = "") -> str:
+        """Let the model of a window that goes on serve, or return why it may not.
+
+        Raises:
+            FencedError: when another job trains the line by now.
+            InfrastructureError: when its plan was forgotten meanwhile.
+        """
+        name = Parent(window=export.window, generation=export.generation)
+        reason = ""
+
+        def work(rows: Connection, line: int) -> list[str]:
+            nonlocal reason
+            of_window = line_rows.planned_window(rows, self.pipeline, name)
+            reason = serving.unfit_inside(rows, line, export, parent)
+            if reason:
+                return [export.stored.name]
+            export_rows.store(rows, line, of_window, export)
+            serving.serve(rows, line, export.model, "publish", export.exported_at, why)
+            return export_rows.forget_old(rows, line)
+
+        self._train_and_remove(work)
+        return reason
+
+    def withdraw(self, window: str, now: datetime) -> bool:
+        """A window starts over: none of its models that were exported inside it may serve.
+
+        Returns whether there were any.
+        """
+        if all(each.window != window for each in self.exports()):
+            return False
+
+        def work(rows: Connection, line: int) -> list[str]:
+            gone = [each for each in export_rows.of_line(rows, line) if each.window == window]
+            return serving.withdraw(rows, line, gone, now, f"window {window} starts over")
+
+        self._train_and_remove(work)
+        return True
+
     def serve(
         self,
-        name: Parent,
+        name: ServedModel,
         action: Action,
         now: datetime,
         why: str = "",
         exported: Mapping[FileKind, Stored] | None = None,
     ) -> None:
-        """Let any link with a SavedModel serve, pinned, see `serving.serve`."""
+        """Let any model that is kept serve, pinned, see `serving.serve`."""
         self._change(lambda rows, line: serving.serve(rows, line, name, action, now, why, exported))
 
     def unpin(self, why: str = "") -> bool:
@@ -219,6 +274,7 @@ class ModelChain:
 
         def work(rows: Connection, line: int) -> None:
             link_writer.remove_links(rows, line)
+            export_rows.forget_all(rows, line)
             for window in plan_rows.planned_windows(rows, self.pipeline, self.line):
                 if forget_plans and plan_rows.forget(rows, self.pipeline, self.line, window):
                     facts = {"line": self.line}
@@ -317,7 +373,7 @@ class ModelChain:
         try:
             store_of(self.home).remove(names)
         except InfrastructureError as error:
-            _LOG.warning("an older seal was not removed: %s. forebay gc removes it", error)
+            _LOG.warning("an older seal or model was not removed: %s. forebay gc removes it", error)
 
     def _read(self, work: Callable[[Connection, int | None], T]) -> T:
         """Call `work` with the line's id, which is None before anything is stored for it."""
@@ -338,3 +394,10 @@ class ModelChain:
         return database_of(self.home).transact(
             lambda rows: work(rows, line_rows.locked_line(rows, self.pipeline, self.line))
         )
+
+
+def _is_outdone(export: InnerExport, link: Link) -> bool:
+    """Whether a new link leaves the model of a window that had not ended without its beginning."""
+    if export.window == link.window:
+        return export.generation != link.generation
+    return (export.end, export.start) > (link.end, link.start)

@@ -117,14 +117,41 @@ class StoredSeal(Message):
     stored: Stored
 
 
-class Serving(Message):
+class ServedModel(Parent):
+    """A model that serves, or did. step: of its window, which had not ended; 0: of its link."""
+
+    step: int = 0
+
+    @property
+    def model(self) -> ServedModel:
+        """Its name alone."""
+        return ServedModel(window=self.window, generation=self.generation, step=self.step)
+
+    @property
+    def words(self) -> str:
+        at = f", step {self.step:,}" if self.step else ""
+        return f"generation {self.generation} of window {self.window}{at}"
+
+
+class InnerExport(ServedModel):
+    """A model that was exported before its window had ended.
+
+    newest_at: when the newest row of a stream that it has learnt was published.
+    """
+
+    start: datetime
+    end: datetime
+    newest_at: datetime | None
+    exported_at: datetime
+    stored: Stored
+
+
+class Serving(ServedModel):
     """The model that serves.
 
     integer: of this switch, see `job.publish.serving`. path: its SavedModel in the store.
     """
 
-    window: str
-    generation: int
     integer: int
     pinned: bool
     path: str
@@ -132,7 +159,8 @@ class Serving(Message):
 
     def __str__(self) -> str:
         at = f"{self.published_at:%Y-%m-%d %H:%M} UTC"
-        return f"window {self.window} (generation {self.generation}), since {at}"
+        step = f", step {self.step:,}" if self.step else ""
+        return f"window {self.window} (generation {self.generation}{step}), since {at}"
 
 
 class Published(Serving):
@@ -141,26 +169,20 @@ class Published(Serving):
     stored: Stored
 
 
-Action = Literal["publish", "serve", "rollback", "unpin"]
+Action = Literal["publish", "serve", "rollback", "unpin", "withdraw"]
 
 
-class Switch(Message):
+class Switch(ServedModel):
     """A change of what serves. who: user and host.
 
     integer: that of the switch before where only a pin was set or taken away.
     """
 
-    window: str
-    generation: int
     integer: int
     action: Action
     who: str
     why: str
     at: datetime
-
-    @property
-    def name(self) -> Parent:
-        return Parent(window=self.window, generation=self.generation)
 
 
 class GateDecision(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -12,9 +12,17 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from forebay.errors import InfrastructureError
-from forebay.executors.model_line.link import Action, FileKind, Link, Parent, Switch
-from forebay.executors.model_line.rows import file_rows, line_rows
-from forebay.executors.model_line.staleness import stale_reason
+from forebay.executors.model_line.link import (
+    Action,
+    FileKind,
+    InnerExport,
+    Link,
+    Parent,
+    ServedModel,
+    Switch,
+)
+from forebay.executors.model_line.rows import export_rows, file_rows, line_rows
+from forebay.executors.model_line.staleness import break_reason, stale_reason
 from forebay.home.database.tables import lines, link_files, links, served, switches, windows
 from forebay.home.paths import DEFAULT_LINE
 from forebay.home.store.base import Stored
@@ -33,6 +41,15 @@ _MODEL = (
     .add_columns(link_files.c.name, link_files.c.checksum, link_files.c.size_bytes)
     .join(link_files, link_files.c.link_id == links.c.id)
     .where(links.c.id == bindparam("link"), link_files.c.kind == "saved_model")
+)
+_NEWEST_MODEL = (
+    select(windows.c.key, links.c.generation)
+    .join(windows, windows.c.id == links.c.window_id)
+    .join(link_files, link_files.c.link_id == links.c.id)
+    .where(links.c.line_id == bindparam("line"), link_files.c.kind == "saved_model")
+    .where(line_rows.is_newest())
+    .order_by(links.c.ends_at.desc(), links.c.starts_at.desc())
+    .limit(1)
 )
 _SWITCHES = (
     select(switches, windows.c.key)
@@ -53,7 +70,7 @@ def pointer_of(connection: Connection, line: int | None) -> Row[Any] | None:
     return connection.execute(_SERVED, {"line": line}).one_or_none()
 
 
-_PLAIN = ("generation", "integer", "action", "who", "why")
+_PLAIN = ("generation", "step", "integer", "action", "who", "why")
 
 
 def switches_of(connection: Connection, line: int | None) -> list[Switch]:
@@ -68,19 +85,25 @@ def switches_of(connection: Connection, line: int | None) -> list[Switch]:
     ]
 
 
-def served_before(history: Sequence[Switch]) -> Parent | None:
+def served_before(
+    history: Sequence[Switch], kept: Collection[ServedModel] = ()
+) -> ServedModel | None:
     """What served before the model that serves now; None where nothing did.
 
-    A rollback takes away what it left: the next one goes further back, never forth to it.
+    A rollback takes away what it left: the next one goes further back, never forth to it. So does
+    a withdrawal, since a window that starts over has no models any more.
+
+    kept: of windows that had not ended; others of these are passed over.
     """
-    stack: list[Parent] = []
+    stack: list[ServedModel] = []
     for each in history:
-        if each.action == "rollback" and each.name in stack:
-            while stack[-1] != each.name:
+        if each.action in ("rollback", "withdraw") and each.model in stack:
+            while stack[-1] != each.model:
                 stack.pop()
-        elif each.action != "unpin" and stack[-1:] != [each.name]:
-            stack.append(each.name)
-    return stack[-2] if len(stack) > 1 else None
+        elif each.action != "unpin" and stack[-1:] != [each.model]:
+            stack.append(each.model)
+    before = [each for each in stack[:-1] if each != stack[-1] and (not each.step or each in kept)]
+    return before[-1] if before else None
 
 
 def pinned_words(window: str, pipeline: str, line: str) -> str:
@@ -100,12 +123,50 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     if newest is not None and newest > link.generation:
         return f"window {link.window} has been trained again, as generation {newest}"
     pointer = pointer_of(connection, line)
-    if pointer is None or (pointer.key, pointer.generation) == (link.window, link.generation):
+    if pointer is None or _model(pointer) == ServedModel(**link.name.model_dump()):
         return ""
     return _kept_by(connection, line, link, pointer)
 
 
-def _kept_by(connection: Connection, line: int | None, link: Link, pointer: Row[Any]) -> str:
+def unfit_inside(
+    connection: Connection, line: int, export: InnerExport, parent: Parent | None
+) -> str:
+    """Why the model of a window that goes on may not serve; an empty text when it may.
+
+    It serves only in place of another, to which the line can return if the window starts over.
+    """
+    pointer = pointer_of(connection, line)
+    if pointer is None:
+        return "no window of the line serves yet"
+    before = line_rows.name_before(connection, line, export)
+    stale = break_reason(parent, None if before is None else before.name)
+    return stale or _kept_by(connection, line, export, pointer)
+
+
+def withdraw(
+    connection: Connection, line: int, gone: Sequence[InnerExport], now: datetime, why: str
+) -> list[str]:
+    """Forget models of windows that start over, or are stale; returns names that nothing needs.
+
+    If one of them serves, the newest link's model serves again. A pinned one stays.
+    """
+    pointer = pointer_of(connection, line)
+    serves = None if pointer is None or pointer.pinned else _model(pointer)
+    if any(each.model == serves for each in gone):
+        newest = connection.execute(_NEWEST_MODEL, {"line": line}).one_or_none()
+        if newest is not None:
+            name = ServedModel(window=newest.key, generation=newest.generation)
+            serve(connection, line, name, "withdraw", now, why)
+    return export_rows.forget(connection, line, gone)
+
+
+def _model(pointer: Row[Any]) -> ServedModel:
+    return ServedModel(window=pointer.key, generation=pointer.generation, step=pointer.step)
+
+
+def _kept_by(
+    connection: Connection, line: int | None, link: Link | InnerExport, pointer: Row[Any]
+) -> str:
     if pointer.pinned:
         return pinned_words(pointer.key, pointer.pipeline, pointer.line)
     if (to_us(link.end), to_us(link.start)) >= (pointer.ends_at, pointer.starts_at):
@@ -119,13 +180,13 @@ def _kept_by(connection: Connection, line: int | None, link: Link, pointer: Row[
 def serve(
     connection: Connection,
     line: int,
-    name: Parent,
+    name: ServedModel,
     action: Action,
     now: datetime,
     why: str = "",
     exported: Mapping[FileKind, Stored] | None = None,
 ) -> None:
-    """Move the pointer to a link of the line; whatever people ask for is pinned.
+    """Move the pointer to a model of the line; whatever people ask for is pinned.
 
     Nothing changes, and no new integer is given, where it is there already.
 
@@ -134,17 +195,14 @@ def serve(
     Raises:
         InfrastructureError: when it has no model, or is gone.
     """
-    of_link = line_rows.require_id(connection, line, name)
-    for kind, stored in (exported or {}).items():
-        file_rows.replace(connection, of_link, kind, stored)
-    found = connection.execute(_MODEL, {"link": of_link}).mappings().one_or_none()
+    found = _found(connection, line, name, exported or {})
     if found is None:
         raise InfrastructureError(f"the model of window {name.window} is no longer kept")
-    pointer, pinned = pointer_of(connection, line), action != "publish"
+    pointer, pinned = pointer_of(connection, line), action not in ("publish", "withdraw")
     integer = to_us(now) // _MICROSECONDS
     if pointer is not None:
         integer, pinned = max(integer, pointer.integer + 1), pinned or pointer.pinned
-        if {key: getattr(pointer, key) for key in found} == dict(found):
+        if {key: getattr(pointer, key) for key in found} == found:
             if pointer.pinned == pinned:
                 return
             integer = pointer.integer
@@ -153,6 +211,19 @@ def serve(
     values = {"integer": integer, "pinned": pinned, "published_at": to_us(now), **found}
     connection.execute(insert(served).values(line_id=line, **values))
     _note(connection, line, action, why)
+
+
+def _found(
+    connection: Connection, line: int, name: ServedModel, exported: Mapping[FileKind, Stored]
+) -> dict[str, Any] | None:
+    """The columns of `served` that say which model it is; None where it is not kept."""
+    if name.step:
+        return export_rows.model_of(connection, line, name)
+    of_link = line_rows.require_id(connection, line, name)
+    for kind, stored in exported.items():
+        file_rows.replace(connection, of_link, kind, stored)
+    found = connection.execute(_MODEL, {"link": of_link}).mappings().one_or_none()
+    return None if found is None else {**found, "step": 0}
 
 
 def unpin(connection: Connection, line: int, why: str) -> bool:
@@ -177,7 +248,9 @@ def raise_integer(connection: Connection, line: int, integer: int) -> None:
 def _note(connection: Connection, line: int, action: Action, why: str) -> None:
     pointer = pointer_of(connection, line)
     if pointer is not None:
-        values = {key: getattr(pointer, key) for key in ("window_id", "generation", "integer")}
+        values = {
+            key: getattr(pointer, key) for key in ("window_id", "generation", "step", "integer")
+        }
         values |= {"action": action, "who": _who(), "why": why, "happened_at": now_us()}
         connection.execute(insert(switches).values(line_id=line, **values))
 

@@ -36,20 +36,22 @@ class Owner(Message):
 class Switched(Message):
     """A switch, as `current.json` and `forebay models show` both say it.
 
-    integer: the folder beside current.json. hash: of the model, from the checksums of its files.
+    step: of its window, where that had not ended; 0 otherwise. integer: the folder beside
+    current.json. hash: of the model, from the checksums of its files.
     """
 
     pipeline: str
     line: str
     window: str
     generation: int
+    step: int
     integer: int
     hash: str
     published_at: datetime
 
     @classmethod
     def of(cls, chain: ModelChain, published: Published) -> Switched:
-        same = {"window", "generation", "integer", "published_at"}
+        same = {"window", "generation", "step", "integer", "published_at"}
         return cls(
             pipeline=chain.pipeline,
             line=chain.line,

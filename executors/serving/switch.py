@@ -13,7 +13,7 @@ from forebay.config.specs.windows import is_warm_start
 from forebay.errors import DataError, UsageError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.commands import of_line
-from forebay.executors.model_line.link import Action, FileKind, Link
+from forebay.executors.model_line.link import Action, FileKind, Link, ServedModel
 from forebay.executors.model_line.serving import pinned_words, served_before
 from forebay.executors.serving.current import Switched
 from forebay.executors.serving.serving_path import ServingPath
@@ -51,14 +51,27 @@ class Serving:
         Raises:
             UsageError: when none did.
         """
-        before = served_before(self.chain.switches())
+        kept = [each.model for each in self.chain.exports()]
+        before = served_before(self.chain.switches(), kept)
         if before is None:
             raise UsageError(
                 f"nothing served before on line {self.chain.line!r} of pipeline "
                 f"{self.chain.pipeline!r}: {self._ways_out()}"
             )
+        if before.step:
+            self.path.require_own()
+            self._verify(before)
+            self.chain.serve(before, "rollback", datetime.now(UTC), why)
+            self.path.bring_up()
+            return
         link = self.chain.link(before.window, before.generation)
         self._switch(link, before.window, "rollback", why)
+
+    def _verify(self, model: ServedModel) -> None:
+        """A model server has no checksums."""
+        for each in self.chain.exports():
+            if each.model == model:
+                store_of(self.chain.home).verify(each.stored)
 
     def unpin(self, why: str = "") -> bool:
         """Let later windows serve again, as they are published; whether there was a pin."""
@@ -84,8 +97,8 @@ class Serving:
         published, path = self.chain.published(), self.path
         if published is None:
             return [f"nothing serves on line {self.chain.line!r} of {self.chain.pipeline}"]
-        name = f"generation {published.generation} of window {published.window}"
-        words = [f"{name} serves since {published.published_at:%Y-%m-%dT%H:%M:%SZ}"]
+        since = f"{published.published_at:%Y-%m-%dT%H:%M:%SZ}"
+        words = [f"{published.words} serves since {since}"]
         link = self.chain.link(published.window, published.generation)
         stale = None if link is None else self.chain.stale_reason(link)
         if stale:
@@ -107,7 +120,8 @@ class Serving:
         path = self.path
         path.require_own()
         exported = self._exported(link)
-        self.chain.serve(link.name, action, datetime.now(UTC), why, exported)
+        model = ServedModel(**link.name.model_dump())
+        self.chain.serve(model, action, datetime.now(UTC), why, exported)
         path.bring_up()
 
     def _exported(self, link: Link) -> dict[FileKind, Stored]:

@@ -22,6 +22,7 @@ from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.role import Given
 from forebay.executors.trainer.export import CheckedExport
+from forebay.executors.trainer.inner_export import InnerExporter
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, RemoteReader, Silence
 from forebay.executors.trainer.seal_copier import SealCopier
@@ -55,6 +56,10 @@ class WindowTrainer:
         parts = _parts_of(given, request, layout, make_learner)
         self._parts = parts
         self._export = CheckedExport(request, layout, parts.learner, parts.progress)
+        second = None
+        if request.publishes and parts.pipeline.job.publish.every is not None:
+            second = CheckedExport(request, layout, make_learner(), parts.progress)
+        self._inner = InnerExporter(parts, second)
         self._opener = WindowOpener(parts)
         self._steps = WindowSteps(parts)
         self._sealer = WindowSealer(parts)
@@ -92,6 +97,7 @@ class WindowTrainer:
             is_open=opened.plan.is_open,
         )
         done = sealed.progress if sealed else {}
+        self._inner.begin(opened)
         parts.reader.begin(window.key, window.generation, done, opened.step)
         if sealed is None or not sealed.final:
             self._consume(opened)
@@ -99,6 +105,7 @@ class WindowTrainer:
                 opened.plan = self._opener.closed(opened)
             with parts.progress.phase("store"):
                 parts.copier.finish()
+                self._inner.finish()
             sealed = self._sealer.seal(opened, final=True)
         link = self._ending.link(opened, sealed)
         parts.reader.sealed(sealed.step, sealed.progress)
@@ -130,8 +137,11 @@ class WindowTrainer:
                 silence.broken()
                 with parts.progress.phase("train"):
                     self._steps.use(opened, frame)
-            if self._sealer.is_due(opened):
+            exports = self._inner.is_due(opened)
+            if exports or self._sealer.is_due(opened):
                 sealed = self._sealer.seal(opened, final=False)
+                if exports:
+                    self._inner.sealed(opened, sealed)
                 parts.copier.sealed(opened.store)
                 parts.reader.sealed(opened.step, sealed.progress)
 

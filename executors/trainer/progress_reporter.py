@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class ProgressReporter:
         self._written = 0.0
         self._written_rows = 0
         self._rate = 0.0
-        self._streams = streams
+        self.streams = streams
         self._freshness = Freshness(streams)
 
     @contextmanager
@@ -74,7 +75,7 @@ class ProgressReporter:
         if seal is not None and sealed_by is not None:
             resumed = f"resumed from step {seal.window_step:,}, sealed by {sealed_by}"
         self._window_seconds = (window.end - window.start).total_seconds()
-        self._freshness = Freshness(self._streams)
+        self._freshness = Freshness(self.streams)
         self._write(
             force=True,
             window=window.key,
@@ -100,6 +101,11 @@ class ProgressReporter:
 
     def sealed(self, seal: Seal) -> None:
         self._write(force=True, sealed_step=seal.step, sealed_at=seal.sealed_at.timestamp())
+
+    def serves(self, newest_at: datetime | None) -> None:
+        """What serves has changed inside a window. newest_at: see `InnerExport`."""
+        newest_us = 0 if newest_at is None else to_us(newest_at)
+        self._write(force=True, served_at=time.time(), served_newest_us=newest_us)
 
     def finished(self, window: str) -> None:
         done = self._report.windows_done + 1

@@ -78,6 +78,10 @@ class WindowArchive:
         """
         return self.store.put_tree(self.folder(window), f"g{generation}-seal", copy)
 
+    def put_export(self, window: str, generation: int, step: int, folder: Path) -> Stored:
+        """Store a model that was exported before its window had ended. Raises as `put`."""
+        return self.store.put_tree(self.folder(window), f"g{generation}-step{step}", folder)
+
     def seal(self, seal: StoredSeal) -> Path:
         """What was stored of a seal, for `place_seal`.
 

@@ -105,7 +105,8 @@ def require_memory(pipeline: PipelineSpec) -> None:
         ConfigError: with the feature, its buckets and bytes, and the memory that is available.
     """
     size, available = model_size(pipeline), available_bytes()
-    if size.building_bytes > available:
+    beside = 0 if pipeline.job.publish.every is None else size.bytes  # see `InnerExporter`
+    if size.building_bytes + beside > available:
         raise ConfigError(
             f"{size.words}, but {gib(available)} of memory are available here: declare fewer "
             "buckets, dimensions, hidden units, seeds or rivals, or use a host with more"

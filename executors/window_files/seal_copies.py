@@ -55,6 +55,19 @@ def copy_seal(checkpoints: CheckpointStore) -> tuple[Seal, Path]:
     return seal, copy
 
 
+def link_model(checkpoints: CheckpointStore, folder: Path) -> None:
+    """Keep the newest checkpoint in another folder, in place of what is there.
+
+    Raises:
+        InfrastructureError: when the disk refuses it.
+    """
+    with writing(folder), checkpoints.newest_held() as newest:
+        if newest is None:
+            raise FileNotFoundError(f"{checkpoints.folder} has no seal")
+        shutil.rmtree(folder, ignore_errors=True)
+        _copy_tree(newest[1], folder, link=True)
+
+
 def remove_copy(checkpoints: CheckpointStore) -> None:
     copy = checkpoints.window_folder / _COPY_FOLDER
     with writing(copy):

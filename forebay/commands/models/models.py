@@ -15,7 +15,7 @@ from forebay.commands.shared.output import Form, Output, OutputFormat, note, opt
 if TYPE_CHECKING:
     from forebay.executors.serving.switch import Serving
 
-HISTORY = ("at", "action", "window", "generation", "integer", "who", "why")
+HISTORY = ("at", "action", "window", "generation", "step", "integer", "who", "why")
 Reason = Annotated[
     str | None, option("--why", help="Why, for `models show`.", callback=arguments.one_line)
 ]
@@ -33,11 +33,12 @@ def ls(
 ) -> None:
     """List the models of a line, oldest window first.
 
-    Every generation of every window is listed, in the order of training.
+    Every generation of every window is listed, in the order of training; below, the newest models
+    of windows that went on (`job.publish.every`).
     """
     from forebay.datatasks.plans.ledger import Ledger
     from forebay.executors.model_line.chain import ModelChain
-    from forebay.executors.model_line.link import Link
+    from forebay.executors.model_line.link import InnerExport, Link, ServedModel
     from forebay.home.database.format import open_home
     from forebay.home.store.open import store_of
 
@@ -51,14 +52,29 @@ def ls(
     ledger = Ledger(chain.home, pipeline, line)
     forgotten, changed = ledger.forgotten(newest), ledger.data_changed(newest)
 
+    serves = ", serves (pinned)" if serving and serving.pinned else ", serves"
+
+    def inner(export: InnerExport) -> dict[str, Any]:
+        return {
+            "window": export.window,
+            "generation": export.generation,
+            "built_on": None,
+            "steps": export.step,
+            "rows": None,
+            "state": "of a window that went on"
+            + (serves if serving and serving.model == export.model else ""),
+            "finished": export.exported_at,
+            "model": store.url(export.stored),
+        }
+
     def row(link: Link) -> dict[str, Any]:
         state = stale.get(link.window) or changed.get(link.window, "current")
         if link.window in forgotten:
             state = "forgotten (the next run trains it again)"
         if newest[link.window] != link.generation:
             state = "replaced"
-        if serving and (serving.window, serving.generation) == (link.window, link.generation):
-            state += ", serves (pinned)" if serving.pinned else ", serves"
+        if serving and serving.model == ServedModel(**link.name.model_dump()):
+            state += serves
         model = link.files.get("saved_model")
         return {
             "window": link.window,
@@ -75,7 +91,7 @@ def ls(
     if not links and not shown.is_json:
         shown.line(f"pipeline {pipeline!r} has no trained window on line {line!r}")
         return
-    shown.table([row(link) for link in links], COLUMNS, _BELOW)
+    shown.table([*map(row, links), *map(inner, chain.exports())], COLUMNS, _BELOW)
 
 
 @group.command()

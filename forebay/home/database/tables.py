@@ -32,7 +32,7 @@ from sqlalchemy.schema import SchemaItem
 SCHEMA = "forebay"
 IN_SCHEMA = {None: SCHEMA}
 # Of a home: of these tables, and of what else is stored. Raised with every change of them.
-FORMAT = "9"
+FORMAT = "10"
 
 METADATA = MetaData(
     naming_convention={
@@ -266,6 +266,19 @@ seals = _table(
     _number("stored_at"),
     *_stored(),
 )
+# A model of a window in training that serves before the window has ended, or did lately.
+exports = _table(
+    "exports",
+    Column("line_id", ForeignKey("lines.id"), primary_key=True),
+    _window_id(primary_key=True),
+    Column("generation", BigInteger, primary_key=True),
+    # Of the window.
+    Column("step", BigInteger, primary_key=True),
+    # When the newest row of a stream that it has learnt was published, if that is known.
+    Column("newest_at", BigInteger),
+    _number("exported_at"),
+    *_stored(),
+)
 # How good a link is: its newest judgement.
 judgements = _table(
     "judgements",
@@ -279,6 +292,8 @@ served = _table(
     Column("line_id", ForeignKey("lines.id"), primary_key=True),
     _window_id(),
     _number("generation"),
+    # Of its window, where that had not ended: one of `exports`. 0: the model of a link.
+    _number("step"),
     # Of its folder at the serving path: grows with each switch.
     _number("integer"),
     # Whether it serves until somebody unpins it.
@@ -292,6 +307,7 @@ switches = _numbered_table(
     Column("line_id", ForeignKey("lines.id"), nullable=False),
     _window_id(),
     _number("generation"),
+    _number("step"),
     _number("integer"),
     _text("action"),
     _text("who"),
@@ -347,7 +363,7 @@ failed_runs = _table("failed_runs", Column("dag_id", Text, primary_key=True), _n
 # Names that were garbage: no row may name them any more.
 tombstones = _table("tombstones", Column("name", Text, primary_key=True), _number("buried_at"))
 # The tables whose rows name bytes of the store, in a column `name`.
-STORED = (manifests, listings, link_files, seals, served)
+STORED = (manifests, listings, link_files, seals, exports, served)
 for _named in STORED:
     Index(None, _named.c.name)
 
