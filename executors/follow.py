@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from forebay.config.specs.jobs import CONTINUOUS
 from forebay.config.specs.windows import Window
-from forebay.datatasks.planning.growth import open_window
+from forebay.datatasks.planning.growth import is_declared, open_window
 from forebay.datatasks.plans.plan import WindowPlan
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, FencedError, ForebayError, LineBusyError, NotReadyError
+from forebay.executors.evaluation.run_summary import RunFacts
+from forebay.executors.job.stored_jobs import find_job
+from forebay.executors.model_line.commands import of_line
+from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.link import Link
-from forebay.executors.run import Run, Watch
+from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
+from forebay.executors.run import GaveWayError, Run, Watch
 from forebay.executors.stages.target import LineTarget
 from forebay.system.clock import utc_now
 
 WAIT_SECONDS = 1.0
 
 
+def _nothing() -> threading.Thread:
+    thread = threading.Thread()
+    thread.start()
+    return thread
+
+
 @dataclass
 class Follow:
-    """Follows the streams of one line. trained: told of each window once it is a link."""
+    """Follows the streams of one line.
 
-    target: LineTarget
+    declared: reads the declarations, for each window anew. trained: told of each window once it is
+    a link.
+    """
+
+    declared: Callable[[], LineTarget]
     watch: Watch
     trained: Callable[[Link], None] = lambda _link: None
+    _told: str = ""
+    _judging: threading.Thread = field(default_factory=_nothing)
 
     def execute(self) -> None:
         """Until the dataset ends, or an error.
@@ -34,33 +53,108 @@ class Follow:
             ConfigError: where the pipeline's windows are not to grow.
             ForebayError: as `Run.execute`.
         """
-        pipeline = self.target.pipeline
-        if pipeline.job.process != CONTINUOUS:
-            raise ConfigError(
-                f"pipeline {pipeline.name!r} cannot be followed: declare job.process: {CONTINUOUS}"
-            )
-        while (window := self._next()) is not None:
-            link = Run(self.target, self.watch).train_open(window, self._plan)
-            self.trained(link)
-
-    def _next(self) -> Window | None:
-        """The window that goes on now, once those before it are trained; None after the last."""
-        dataset, told = self.target.pipeline.dataset, ""
         while True:
-            window = dataset.grid.at(utc_now())
-            due = self.target.due_from() or dataset.start
-            if dataset.end is not None and window.start >= dataset.end:
-                return None
-            if due >= window.end:  # the dataset has not begun, or the clock was set back
-                if told != window.key:
-                    told = window.key
-                    self.watch.waiting(f"the next window begins at {due:%Y-%m-%dT%H:%MZ}")
-                time.sleep(WAIT_SECONDS)
-            elif due >= window.start:
-                return window
-            else:
-                Run(self.target, self.watch).execute("", "")
+            target = self.declared()
+            pipeline = target.pipeline
+            if pipeline.job.process != CONTINUOUS:
+                raise ConfigError(
+                    f"pipeline {pipeline.name!r} cannot be followed: declare job.process: "
+                    f"{CONTINUOUS}"
+                )
+            if pipeline.dataset.end is not None and _due(target) >= pipeline.dataset.end:
+                self._judging.join()
+                return
+            self._go_on(target)
 
-    def _plan(self, window: Window) -> WindowPlan:
-        target = self.target
-        return open_window(target.ledger, window, target.pipeline, target.project.sources)
+    def _go_on(self, target: LineTarget) -> None:
+        """Train one window, or wait for a moment."""
+        due, window = _due(target), target.pipeline.dataset.grid.at(utc_now())
+        run = Run(target, self.watch, gives_way=lambda: _asked(target))
+        try:
+            if asked := _asked(target):
+                self._wait(asked)
+            elif due >= window.end:  # the dataset has not begun, or the clock was set back
+                self._wait(f"the next window begins at {due:%Y-%m-%dT%H:%MZ}")
+            elif due < window.start:
+                run.execute(target.pipeline.dataset.grid.at(due).key, "")
+            else:
+                link = run.train_open(window, lambda each: _plan(target, each))
+                self.trained(link)
+                self._judge(target, link)
+            return
+        except GaveWayError as asked_for:
+            self._wait(str(asked_for))
+        except (FencedError, LineBusyError) as other:  # somebody else is at it, and goes on
+            self._wait(str(other))
+        except NotReadyError as error:
+            if not _is_empty(target, due):
+                raise
+            self._wait(str(error))
+
+    def _wait(self, why: str) -> None:
+        if why != self._told:
+            self.watch.waiting(why)
+        self._told = why
+        time.sleep(WAIT_SECONDS)
+
+    def _judge(self, target: LineTarget, link: Link) -> None:
+        """Beside the training of the next window, which does not wait for it."""
+        self._judging.join()
+        self._judging = threading.Thread(target=self._judged, args=(target, link), daemon=True)
+        self._judging.start()
+
+    def _judged(self, target: LineTarget, link: Link) -> None:
+        from forebay.executors.evaluation.range_summary import judge_windows
+
+        try:
+            judge_windows(target.pipeline, target.chain, [link.window], RunFacts())
+        except ForebayError as error:
+            self.watch.warned(f"window {link.window} is not judged: {error}")
+
+
+def _due(target: LineTarget) -> datetime:
+    """Where what is due begins. A line begins with the first window that has rows."""
+    due, dataset = target.due_from(), target.pipeline.dataset
+    if due is not None:
+        return due
+    due = dataset.start
+    while _is_empty(target, due):
+        due = dataset.grid.at(due).end
+    return due
+
+
+def _is_empty(target: LineTarget, instant: datetime) -> bool:
+    """Whether a line that is not begun has planned this window, without a row."""
+    plan = target.ledger.latest_plan(target.pipeline.dataset.grid.at(instant).key)
+    return plan is not None and plan.is_empty and not target.chain.is_begun()
+
+
+def _plan(target: LineTarget, window: Window) -> WindowPlan:
+    """The plan of the window that goes on now, unless another job is at work.
+
+    Raises:
+        LineBusyError: when one is; the streams of a window that goes on stay what they were.
+        ForebayError: as `open_window`.
+    """
+    pipeline, sources = target.pipeline, target.project.sources
+    holder = living_holder(target.home, pipeline.name, target.line)
+    job = find_job(target.home, holder)
+    if holder and (job is None or all(each.key != window.key for each in job.windows)):
+        raise LineBusyError(f"job {holder} trains the line")
+    open_plan = target.ledger.latest_plan(window.key)
+    if holder and not (open_plan and is_declared(open_plan, pipeline, sources)):
+        raise LineBusyError(
+            f"window {window.key} goes on with the streams that were declared when it began; the "
+            f"next one has those of now (`{of_line(target.chain, 'cancel')}` starts it over)"
+        )
+    return open_window(target.ledger, window, pipeline, sources)
+
+
+def _asked(target: LineTarget) -> str:
+    """Why the line is not to be followed for now, for people; empty where it is."""
+    for pause in target.chain.pauses():
+        why = f" ({pause.why})" if pause.why else ""
+        if pause.asked_by == BY_PEOPLE:
+            return f"paused{why}, until `{of_line(target.chain, 'jobs resume')}`"
+        return f"giving way to other work on the line{why}"
+    return ""

@@ -43,6 +43,7 @@ from forebay.executors.model_line.start import (
     warm_start_notes,
     warm_start_of,
 )
+from forebay.executors.right_of_way import right_of_way
 from forebay.executors.roles.table import SUPERVISOR
 from forebay.executors.serving.serving_path import ServingPath
 from forebay.executors.stages.lost_jobs import end_trained_jobs
@@ -54,6 +55,7 @@ from forebay.system.clock import utc_now
 
 POLL_SECONDS = 0.25
 SUPERVISOR_RESTARTS_MAX = 3
+_ASKED_SECONDS = 1.0
 
 
 @dataclass
@@ -70,10 +72,17 @@ class Watch:
     ending: Callable[[str], None] = lambda _job_id: None
 
 
+class GaveWayError(InfrastructureError):
+    """The job was ended because others are to work on the line; it continues after them."""
+
+
 @dataclass
 class Run:
+    """gives_way: why a job of it is to end for now, asked again and again; empty to go on."""
+
     target: LineTarget
     watch: Watch = field(default_factory=Watch)
+    gives_way: Callable[[], str] = lambda: ""
     _phases: dict[str, float] = field(default_factory=dict)
 
     def execute(
@@ -123,7 +132,9 @@ class Run:
             drop_unused_warm_start(chain, warm)
             for text in line_warnings(pipeline, chain):
                 self.watch.warned(text)
-            status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
+            why = f"windows {todo[0].window} to {todo[-1].window} are trained"
+            with right_of_way(chain, why, self.watch.warned):
+                status = self._train(self.target.job_request(job_id, todo, reprocess=reprocess))
             self._require_trained(todo)
         self.watch.doing("publishing the model and summing up the windows")
         end_trained_jobs(self.target)
@@ -151,6 +162,13 @@ class Run:
         pipeline, chain = self.target.pipeline, self.target.chain
         require_compatible(chain, pipeline, self.target.project.sources)
         self._require_start([window], frozenset())
+        for text in stale_warnings(
+            chain,
+            [window],
+            refused=pipeline.schedule.on_stale == "refuse",
+            otherwise=" (schedule.on_stale: refuse)",
+        ):
+            self.watch.warned(text)
         warm, plan = warm_start_of(pipeline, chain, window), plan_of(window)
         require_all_adjoining(chain, self.target.project.sources, [plan])
         self._serving.require_own()  # now that the home is made, which owns the path
@@ -159,13 +177,19 @@ class Run:
             plans = [*self._plan([], warm, frozenset()).plans, plan]
         # As Airflow names it, whose run of the window follows it then.
         job_id = window_job_id(pipeline.name, chain.line, window.key, plan.generation)
-        self._train(self.target.job_request(job_id, plans))
+        request = self.target.job_request(job_id, plans)
+        self._end_other(request)
+        drop_unused_warm_start(chain, warm)
+        self._train(request)
         self._require_trained([plan])
         end_trained_jobs(self.target)
-        self._serving.bring_up()
-        link = chain.link(window.key, plan.generation)
-        if link is None:
+        found = chain.candidate(window.key, plan.generation)
+        if found is None:
             raise RowsLostError(f"window {window.key} was removed while it was trained")
+        link, unfit = found
+        if unfit and pipeline.job.publish.when != "never":
+            self.watch.warned(f"window {window.key} does not serve: {unfit}")
+        self._serving.bring_up()
         return link
 
     def _plan(
@@ -272,14 +296,29 @@ class Run:
             status = self._follow(submit(self.target.home, request))
         return status
 
+    def _end_other(self, request: JobRequest) -> None:
+        """End a job of the same window that was declared otherwise; this one continues it."""
+        job = find_job(self.target.home, request.job_id)
+        if job is None or not job.status.is_active or job.row.fingerprint == request.fingerprint:
+            return
+        self.watch.warned(
+            f"the declaration has changed: window {request.windows[-1].key} continues with it from "
+            "its newest checkpoint"
+        )
+        self._end(request.job_id)
+
+    def _end(self, job_id: str) -> None:
+        handle = attach(self.target.home, job_id)
+        handle.cancel()
+        handle.wait(GONE_SECONDS)
+
     def _end_here(self, handle: JobHandle) -> None:
         """End a job that runs in this process and would end with it, in the middle of a seal."""
         with suppress(ForebayError):  # nobody hears it: the process ends all the same
             job = handle.look()
             if job.is_here and job.status.pids.get(SUPERVISOR) == os.getpid():
                 self.watch.ending(job.job_id)
-                attach(self.target.home, job.job_id).cancel()
-                handle.wait()
+                self._end(job.job_id)
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
         left = [each.window for each in plans if not self._is_trained(each)]
@@ -350,16 +389,21 @@ class Run:
             InfrastructureError: when the database is away for longer than the job waits for it.
         """
         read_at = time.monotonic()
-        heartbeat, served_at = HeartbeatWatch(), 0.0
+        heartbeat, served_at, asked_at = HeartbeatWatch(), 0.0, 0.0
         while True:
             try:
-                job = handle.look()
+                job, why = handle.look(), ""
+                if job.status.is_active and time.monotonic() - asked_at >= _ASKED_SECONDS:
+                    asked_at, why = time.monotonic(), self.gives_way()
             except InfrastructureError as error:
                 if time.monotonic() - read_at > GONE_SECONDS:
                     raise
                 self.watch.away(error)
                 time.sleep(POLL_SECONDS)
                 continue
+            if why:
+                self._end(handle.job_id)
+                raise GaveWayError(why)
             read_at, status = time.monotonic(), job.status
             if heartbeat.silent_seconds(job) >= EXPIRED_SECONDS:
                 return status.model_copy(update={"state": "lost"})

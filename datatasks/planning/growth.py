@@ -8,9 +8,10 @@ the next slice, or the next window.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,6 +31,7 @@ from forebay.datatasks.planning.operations import (
     Share,
     asks_for,
     fingerprint_of,
+    listed,
     nothing_in,
     scan_shares,
     shares_of,
@@ -37,9 +39,10 @@ from forebay.datatasks.planning.operations import (
 from forebay.datatasks.planning.slices import Slices, of_batch, of_stream
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import arrow_bytes, in_task_order, tables_of, with_ids
-from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
+from forebay.datatasks.plans.plan import NO_ROWS, SourcePlan, WindowPlan
 from forebay.datatasks.plans.slice_rows import SliceRow
 from forebay.datatasks.sources.common.contract.base import Scan, Source
+from forebay.datatasks.sources.common.contract.deleted_rows import RowsDeletedError
 from forebay.errors import InfrastructureError
 
 _LOCK_SECONDS = 60.0
@@ -89,10 +92,10 @@ class _Use:
     def is_complete(self) -> bool:
         return self.until == (self.share.span or self.share.whole).end
 
-    def scan(self, span: Interval) -> Scan:
+    def scan(self, span: Interval) -> tuple[Source, Scan]:
         self.source = self.source or self.lister.open()
         try:
-            return self.source.scan([span])
+            return self.source, self.source.scan([span])
         except BaseException:
             self.release()
             raise
@@ -120,7 +123,7 @@ def open_window(
         name: share.plan() if share.span is None else share.plan(rows=None)
         for name, (share,) in shares.items()
     }
-    if state.plan is not None and state.plan.is_open and asks_for(state.plan, found.values()):
+    if state.plan is not None and is_declared(state.plan, pipeline, sources):
         return state.plan
     name = uuid.uuid4().hex
     plan = WindowPlan(
@@ -136,6 +139,14 @@ def open_window(
     )
     ledger.record_plan(plan, {})
     return plan
+
+
+def is_declared(
+    plan: WindowPlan, pipeline: PipelineSpec, sources: Mapping[str, SourceSpec]
+) -> bool:
+    """Whether a plan is open, of the streams that are declared now."""
+    shares = shares_of(pipeline, sources, [plan.as_window])
+    return plan.is_open and asks_for(plan, [share.plan() for (share,) in shares.values()])
 
 
 class WindowGrowth:
@@ -157,7 +168,7 @@ class WindowGrowth:
         """sources: with all that is needed to open them."""
         length = timedelta(seconds=plan.slice_seconds)
         self._ledger, self._plan, self._clock = ledger, plan, clock
-        self._grid = pipeline.dataset.grid
+        self._grid, self._patience = pipeline.dataset.grid, pipeline.schedule.plan_timeout
         self.slices = Slices(plan.start, plan.end, length)
         self._uses = {
             name: _Use(
@@ -184,6 +195,11 @@ class WindowGrowth:
         """Whether the window has all that it gets: it may be closed."""
         return all(use.is_complete for use in self._uses.values())
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the window has been over for longer than planning may take."""
+        return self._clock() > self._plan.end + self._patience
+
     def grow(self) -> Iterator[SliceRow]:
         """Plan and store what has become due, use by use.
 
@@ -201,12 +217,15 @@ class WindowGrowth:
             try:
                 added = self._slice(use, number) if use.is_sliced else self._whole(use, number)
             except InfrastructureError as error:  # others may be there
-                trouble = trouble or error
+                trouble, self.late[name] = trouble or error, str(error)
                 continue
+            if use.is_sliced:
+                self.late.pop(name, None)
             if added is None:
                 continue
-            if use.is_sliced and not added.tasks:  # planned again, with what follows, by others
-                use.until = added.until
+            is_end = use.number is None or added.until == (use.share.span or use.share.whole).end
+            if use.is_sliced and not added.tasks and not is_end:
+                use.until = added.until  # others plan it again, with what follows
                 continue
             self._ledger.add_slice(self._plan, added, use.number)
             self.late.pop(name, None)
@@ -228,7 +247,10 @@ class WindowGrowth:
             ForebayError: as `grow`.
         """
         plan, grown = self._plan, self._ledger.slices(self._plan.window, self._plan.generation)
-        found = {name: self._closed(use) for name, use in self._uses.items()}
+        found = {
+            name: self._closed(use, [row.plan for row in grown if row.source == name])
+            for name, use in self._uses.items()
+        }
         by_stream = defaultdict[str, list[pa.Table]](list)
         for row in grown:
             by_stream[found[row.source].stream] += tables_of([row.tasks])
@@ -251,9 +273,9 @@ class WindowGrowth:
         start = use.until or span.start
         if number < 0 or start >= end:
             return None
-        scan = use.scan(Interval(start, end))
+        source, scan = use.scan(Interval(start, end))
         tasks = of_stream(with_ids(scan.tasks, use.share.source, use.tasks), number)
-        return _added(use, number, Listed(use.share.plan(), tasks), end)
+        return _added(use, number, Listed(listed(use.share, scan, 0, source.cut).plan, tasks), end)
 
     def _whole(self, use: _Use, number: int) -> SliceRow | None:
         """All of a batch source; None while it is late."""
@@ -272,13 +294,17 @@ class WindowGrowth:
         end = (use.share.span or use.share.whole).end
         return _added(use, first, Listed(listed.plan, tasks), end)
 
-    def _closed(self, use: _Use) -> SourcePlan:
+    def _closed(self, use: _Use, grown: Sequence[SourcePlan]) -> SourcePlan:
+        """grown: what its slices were, from its first."""
         if not use.is_sliced or use.share.span is None:
             return use.plan or use.share.plan()
-        with closing(use.lister.open()) as source:
-            found, _ = scan_shares(source, [use.share])
-        listed = found[use.share.window.key]
-        return listed.plan.model_copy(update={"tasks": use.tasks})
+        try:
+            with closing(use.lister.open()) as source:
+                found, _ = scan_shares(source, [use.share])
+            plan = found[use.share.window.key].plan
+        except RowsDeletedError:  # since they were planned, and they are trained by now
+            plan = joined(grown)
+        return plan.model_copy(update={"tasks": use.tasks})
 
     def _inner_borders(self) -> dict[str, list[datetime]]:
         """Borders of slices, by source: none that is a border of a window of one of its streams."""
@@ -298,6 +324,25 @@ class WindowGrowth:
                     and not any(grid.at(end + each).start == end + each for each in offsets[source])
                 )
         return found
+
+
+def joined(grown: Sequence[SourcePlan]) -> SourcePlan:
+    """What the slices of a stream are together; where it differs from one scan of all: `files`."""
+    rows = [each.rows for each in grown if each.rows is not None]
+    offsets: dict[str, tuple[int, int]] = {}
+    for each in grown:
+        for partition, (first, end) in each.offsets.items():
+            offsets[partition] = offsets.get(partition, (first, end))[0], end
+    digest = hashlib.sha256("|".join(each.fingerprint for each in grown).encode())
+    return grown[-1].model_copy(
+        update={
+            "rows": sum(rows) if len(rows) == len(grown) else None,
+            "files": sum(each.files for each in grown),
+            "reason": NO_ROWS if all(each.reason for each in grown) else "",
+            "fingerprint": digest.hexdigest()[:32],
+            "offsets": offsets,
+        }
+    )
 
 
 def _count(row: SliceRow) -> int:

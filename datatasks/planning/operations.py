@@ -16,7 +16,7 @@ from forebay.config.specs.base import format_duration
 from forebay.config.specs.datasets import Feed
 from forebay.config.specs.feeds import source_feeds
 from forebay.config.specs.pipelines import PipelineSpec
-from forebay.config.specs.sources import SourceSpec
+from forebay.config.specs.sources import AFTER_END, BEFORE_START, SourceSpec
 from forebay.config.specs.windows import HOUR, Interval, Window
 from forebay.datatasks.plans.manifests import MANIFEST_SCHEMA, with_ids
 from forebay.datatasks.plans.plan import NO_ROWS, SKIPPED, SourcePlan, WindowPlan
@@ -203,9 +203,12 @@ def declaration_of(spec: SourceSpec) -> str:
 
 
 def asks_for(plan: WindowPlan, declared: Iterable[SourcePlan]) -> bool:
-    """Whether a plan asks for the rows that are declared."""
-    asked = [identity_of(source) for source in plan.sources.values()]
-    return asked == [identity_of(source) for source in declared]
+    """Whether an open plan asks for the rows that are declared."""
+
+    def asked(of: Iterable[SourcePlan]) -> list[tuple[object, ...]]:
+        return [(*identity_of(one), one.reason in {BEFORE_START, AFTER_END}) for one in of]
+
+    return asked(plan.sources.values()) == asked(declared)
 
 
 def fingerprint_of(plans: Mapping[str, SourcePlan]) -> str:

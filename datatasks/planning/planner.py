@@ -16,11 +16,18 @@ from forebay.config.specs.sources import SourceSpec
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.graph import Graph, GraphRun, Kind, Operation, window_graph
 from forebay.datatasks.planning.lister import SourceLister
-from forebay.datatasks.planning.operations import Clock, Share, identity_of, not_over, shares_of
+from forebay.datatasks.planning.operations import (
+    Clock,
+    Share,
+    asks_for,
+    identity_of,
+    not_over,
+    shares_of,
+)
 from forebay.datatasks.planning.sink import sink_window
 from forebay.datatasks.planning.source_operation import SourceOperation
 from forebay.datatasks.plans.ledger import Ledger
-from forebay.datatasks.plans.plan import WindowPlan
+from forebay.datatasks.plans.plan import SourcePlan, WindowPlan
 from forebay.errors import ForebayError, NotReadyError
 
 _THREADS = 8
@@ -67,6 +74,7 @@ def plan_windows(
     asked = sorted([*([warm_start] if warm_start else []), *windows])
     shares = shares_of(pipeline, sources, asked)
     done = ledger.trained_plans(window.key for window in asked if window.key not in again)
+    done |= _left_open(ledger, shares, [key for key in _keys(asked, again) if key not in done])
     todo = {window.key: window for window in asked if window.key not in done}
     planner = _Planner(ledger, again, clock, todo, waiting)
     for name, found in shares.items():
@@ -87,6 +95,26 @@ def plan_windows(
     notes = planner.notes + _declared_notes(plans, done, shares)
     calls = sum(each.lister.storage_calls for each in planner.operations.values())
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
+
+
+def _keys(asked: Sequence[Window], again: AbstractSet[str]) -> list[str]:
+    return [window.key for window in asked if window.key not in again]
+
+
+def _left_open(
+    ledger: Ledger, shares: Mapping[str, list[Share]], keys: Sequence[str]
+) -> dict[str, WindowPlan]:
+    """Windows that were opened as they are declared now: who trains them goes on with that."""
+    declared: dict[str, list[SourcePlan]] = {}
+    for found in shares.values():
+        for share in found:
+            declared.setdefault(share.window.key, []).append(share.plan())
+    plans = {key: ledger.latest_plan(key) for key in ledger.open_windows(keys)}
+    return {
+        key: plan
+        for key, plan in plans.items()
+        if plan is not None and asks_for(plan, declared[key])
+    }
 
 
 def _declared_notes(

@@ -69,8 +69,7 @@ def _slice_of(
     before: npt.NDArray[np.int64], total: npt.NDArray[np.int64], first: int, count: int
 ) -> npt.NDArray[np.int32]:
     """The slice of rows that have so many before them."""
-    share = before / np.maximum(total, 1)
-    found = np.floor(share * count).astype(np.int32)
+    found = (before * count // np.maximum(total, 1)).astype(np.int32)
     return np.clip(found, min(first, count - 1), count - 1)
 
 
@@ -86,8 +85,8 @@ def slices_of_rows(task: DataTask, chunk: Chunk) -> npt.NDArray[np.int32]:
     firsts = np.array([each.first for each in task.ranges], np.int64)
     before = np.cumsum(sizes) - sizes
     place = before[chunk.parts] + chunk.rows - firsts[chunk.parts]
-    share = place / max(1, int(sizes.sum()))
-    released = task.hour + np.floor(share * (last - task.hour + 1)).astype(np.int32)
+    share = place * (last - task.hour + 1) // max(1, int(sizes.sum()))
+    released = task.hour + share.astype(np.int32)
     return np.clip(released, task.hour, last)
 
 

@@ -68,6 +68,10 @@ class Ledger:
         """What the line has trained the window from, or is to train it from: see `plan_for`."""
         return self._read(plan_rows.plan_for, self.line, window)
 
+    def open_windows(self, keys: Iterable[str]) -> list[str]:
+        """Those of these windows whose newest plan is open."""
+        return self.database.read(lambda rows: slice_rows.open_windows(rows, self.pipeline, keys))
+
     def state(self, window: str) -> WindowState:
         return self._read(plan_rows.state_of, self.line, window)
 
@@ -168,7 +172,7 @@ class Ledger:
 
         def work(rows: Connection) -> None:
             slice_rows.close_plan(rows, self.pipeline, plan, stored, count)
-            if not slice_rows.is_open(rows, self.pipeline, plan.window):
+            if not slice_rows.open_windows(rows, self.pipeline, [plan.window]):
                 for source, instants in inner.items():
                     slice_rows.drop_borders(rows, self.pipeline, source, instants)
             history.note(rows, self.pipeline, plan.window, "closed", {"tasks": plan.tasks})
@@ -208,6 +212,7 @@ class Ledger:
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
 
         def work(rows: Connection) -> None:
+            slice_rows.forget_slices(rows, self.pipeline, plan.window)
             plan_rows.store_plan(rows, self.pipeline, self.line, plan, stored, proposed=proposed)
             history.note(rows, self.pipeline, plan.window, "planned", facts)
 

@@ -99,13 +99,26 @@ def close_plan(
     connection.execute(delete(slices).where(slices.c.plan_id == number))
 
 
-def is_open(connection: Connection, pipeline: str, window: str) -> bool:
-    """Whether any plan of a window is."""
-    rows = select(plans.c.document).join(windows).where(windows.c.pipeline == pipeline)
-    documents = connection.scalars(rows.where(windows.c.key == window))
-    return any(
-        WindowPlan.of_document(each, f"a plan of window {window}").is_open for each in documents
-    )
+def open_windows(connection: Connection, pipeline: str, keys: Iterable[str]) -> list[str]:
+    """Those of these windows whose newest plan is open."""
+    found = []
+    newest = plans.c.generation == windows.c.last_generation
+    rows = select(windows.c.key, plans.c.document).join(windows, windows.c.id == plans.c.window_id)
+    for some in batches(keys):
+        of_windows = rows.where(windows.c.pipeline == pipeline, windows.c.key.in_(some), newest)
+        found += [
+            row.key
+            for row in connection.execute(of_windows)
+            if WindowPlan.of_document(row.document, f"a plan of window {row.key}").is_open
+        ]
+    return found
+
+
+def forget_slices(connection: Connection, pipeline: str, window: str) -> None:
+    """Of plans of a window that another one replaces: they are not closed any more."""
+    of_window = select(plans.c.id).join(windows, windows.c.id == plans.c.window_id)
+    of_window = of_window.where(windows.c.pipeline == pipeline, windows.c.key == window)
+    connection.execute(delete(slices).where(slices.c.plan_id.in_(of_window)))
 
 
 def drop_borders(

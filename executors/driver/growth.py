@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from forebay.datatasks.plans.ledger import Ledger
 from forebay.datatasks.plans.manifests import tables_of
-from forebay.errors import FencedError, InfrastructureError
+from forebay.errors import FencedError, InfrastructureError, NotReadyError
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.window import ServedWindow
 from forebay.system.liveness import Activity, progressed
@@ -43,6 +43,9 @@ class Grower:
             try:
                 with Activity("planning slices"):
                     self._grow_on(served)
+            except InfrastructureError as error:  # of the database: from what is stored there
+                _LOG.warning("window %s waits: %s", served.window, error)
+                self._service.pause(_RETRY_SECONDS)
             except Exception as error:  # noqa: BLE001 - else the trainer would wait for ever
                 _LOG.warning("window %s cannot grow", served.window, exc_info=error)
                 self._service.refuse(served, ErrorReport.of(error))
@@ -79,9 +82,14 @@ class Grower:
                 growth.restore()
                 self._hand_over(served)
             except InfrastructureError as error:
-                if str(error) != trouble:
-                    _LOG.warning("window %s waits for its stream: %s", served.window, error)
+                if growth.is_overdue:
+                    raise NotReadyError(
+                        f"window {served.window} is over, and cannot be planned to its end: {error}"
+                    ) from error
                 trouble = str(error)
+                if growth.late != late:
+                    late = dict(growth.late)
+                    self._tell(served.window, late)
             self._service.pause(_RETRY_SECONDS if trouble else _POLL_SECONDS)
         return False
 

@@ -144,22 +144,33 @@ class ServedWindow:
         return {state.name.lower(): self.leases.count(state) for state in TaskState}
 
     def data_tasks(self, source: str, positions: Progress) -> dict[str, tuple[DataTask, Position]]:
-        """Tasks of a source among those that have a position, and these.
+        """For each partition of a source that has positions: its first task that has not ended.
 
-        Of folded ones the last of each partition, which ends where its last range does.
+        With the first row of it that is not sealed; the last task, at its end, where all have. Some
+        partitions are read by several at once: later tasks may have ended.
         """
-        ids = [name for name in positions if name.rpartition("/")[0] == source]
-        tasks = [name for name in ids if Run.of(name) is None]
-        found = {
-            name: (self._task(row), positions[name].position)
-            for name, row in zip(tasks, self._rows_of(tasks), strict=True)
-        }
-        for run, _ in _runs_of({name: positions[name] for name in ids}):
-            rows = self._rows_of_run(run)
-            partitions = self._table["partition"].take(pa.array(rows)).to_pylist()
-            for row in dict(zip(partitions, rows.tolist(), strict=True)).values():
-                task = self._task(row)
-                found[task.task_id] = task, Position(task.ranges[-1].end, 0)
+        known = {name: at for name, at in positions.items() if name.rpartition("/")[0] == source}
+        rows = np.flatnonzero(self.leases.sources == self._names.index(source))
+        ended = np.zeros(len(self._table), np.bool_)
+        at = self._by_row(known)
+        ended[[row for row, each in at.items() if each.ended]] = True
+        for run, _ in _runs_of(known):
+            ended[self._rows_of_run(run)] = True
+        begun = {*at, *np.flatnonzero(ended).tolist()}
+        found: dict[str, tuple[DataTask, Position]] = {}
+        partitions = self._table["partition"].take(pa.array(rows)).to_numpy(zero_copy_only=False)
+        for partition in np.unique(partitions):
+            mine = rows[partitions == partition]
+            left = mine[~ended[mine]]
+            if begun.isdisjoint(mine.tolist()):
+                continue
+            task = self._task(int(left[0] if len(left) else mine[-1]))
+            first = Position(task.ranges[0].first, 0)
+            if not len(left):
+                first = Position(task.ranges[-1].end, 0)
+            elif int(left[0]) in at:
+                first = at[int(left[0])].position
+            found[task.task_id] = task, first
         return found
 
     def _sources(self, tasks: pa.Table) -> npt.NDArray[np.int32]:

@@ -37,6 +37,7 @@ from forebay.executors.model_line.rows import (
     line_rows,
     link_rows,
     link_writer,
+    pause_rows,
 )
 from forebay.home.database.open import database_of
 from forebay.home.paths import DEFAULT_LINE, Home
@@ -87,6 +88,7 @@ class ModelChain:
     switches = _reading(serving.switches_of)
     seal = _reading(file_rows.seal_of)
     exports = _reading(export_rows.of_line)
+    pauses = _reading(pause_rows.heeded)
     judgements = _reading(judgement_rows.documents)
     last_judgements = _reading(judgement_rows.last_documents)
     stale_reason = _reading(staleness.stale_reason)
@@ -203,7 +205,7 @@ class ModelChain:
         def work(rows: Connection, line: int) -> str:
             reason = serving.unfit_to_serve(rows, line, link)
             if not reason:
-                model = ServedModel(**link.name.model_dump())
+                model = link.model
                 serving.serve(rows, line, model, "publish", now, why)
             return reason
 
@@ -257,6 +259,18 @@ class ModelChain:
     ) -> None:
         """Let any model that is kept serve, pinned, see `serving.serve`."""
         self._change(lambda rows, line: serving.serve(rows, line, name, action, now, why, exported))
+
+    def pause(self, asked_by: str, why: str, seconds: float | None = None) -> None:
+        """Ask those who follow the line's streams to stop, see `pause_rows.ask`."""
+        self._change(lambda rows, line: pause_rows.ask(rows, line, asked_by, why, seconds))
+
+    def is_paused(self) -> bool:
+        """Whether people have paused it."""
+        return any(each.asked_by == pause_rows.BY_PEOPLE for each in self.pauses())
+
+    def resume(self, asked_by: str) -> bool:
+        """Take that back; whether it was asked."""
+        return self._change(lambda rows, line: pause_rows.take_back(rows, line, asked_by))
 
     def unpin(self, why: str = "") -> bool:
         return self._change(lambda rows, line: serving.unpin(rows, line, why))

@@ -83,6 +83,10 @@ class Link(Message):
         return Parent(window=self.window, generation=self.generation)
 
     @property
+    def model(self) -> ServedModel:
+        return ServedModel(window=self.window, generation=self.generation)
+
+    @property
     def has_scores(self) -> bool:
         """Whether its scores can be read: each trained window has steps, kept as long as scores."""
         return "scores" in self.files or "steps" in self.files

@@ -123,7 +123,7 @@ def unfit_to_serve(connection: Connection, line: int | None, link: Link) -> str:
     if newest is not None and newest > link.generation:
         return f"window {link.window} has been trained again, as generation {newest}"
     pointer = pointer_of(connection, line)
-    if pointer is None or _model(pointer) == ServedModel(**link.name.model_dump()):
+    if pointer is None or _model(pointer) == link.model:
         return ""
     return _kept_by(connection, line, link, pointer)
 

@@ -120,7 +120,7 @@ class Serving:
         path = self.path
         path.require_own()
         exported = self._exported(link)
-        model = ServedModel(**link.name.model_dump())
+        model = link.model
         self.chain.serve(model, action, datetime.now(UTC), why, exported)
         path.bring_up()
 

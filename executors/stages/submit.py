@@ -23,6 +23,7 @@ from forebay.executors.model_line.start import (
     stale_warnings,
     warm_start_of,
 )
+from forebay.executors.right_of_way import following_job
 from forebay.executors.stages.claims import Claims
 from forebay.executors.stages.lost_jobs import end_trained_jobs
 from forebay.executors.stages.results import SubmitResult
@@ -30,6 +31,9 @@ from forebay.executors.stages.target import StageTarget
 from forebay.executors.stages.turn import Line, PreviousRun, Situation, Turn, decide
 from forebay.home.job_id import window_job_id
 from forebay.system.clock import utc_now
+
+# Airflow asks again within a minute.
+_ASKED_SECONDS = 120.0
 
 
 def submit_window(
@@ -82,6 +86,7 @@ class _Submission:
         turn = self._turn(previous, planned)
         turn.require()
         if turn.action == "wait":
+            self._ask_way()
             return self._waiting(turn.reason)
         kept = self.spec.job.checkpoints_kept
         require_checkpoint(self.chain, self.chain.before(self.window), kept)
@@ -137,6 +142,13 @@ class _Submission:
         )
         return decide(Situation(self.window.key, before, previous, line=line))
 
+    def _ask_way(self) -> None:
+        """Who trains a window that goes on gives way to an earlier one, for as long as it waits."""
+        job = following_job(self.chain)
+        if job is not None and self.window.key not in {each.key for each in job.windows}:
+            why = f"window {self.window.key} is to be trained"
+            self.chain.pause(self._claim, why, _ASKED_SECONDS)
+
     def _start(self, generation: int) -> SubmitResult:
         plans = [self.ledger.plan(self.window.key, generation)]
         warm = warm_start_of(self.spec, self.chain, self.window)
@@ -150,6 +162,7 @@ class _Submission:
         try:
             command = (python, *SUPERVISOR_ARGUMENTS)
             handle = submit(self.target.home, request, command, self._run)
+            self.chain.resume(self._claim)
         except LineBusyError as error:  # another job took it after the check
             return self._waiting(str(error))
         return self._submitted(generation, handle.epoch)

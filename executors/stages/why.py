@@ -102,8 +102,7 @@ def _why(target: StageTarget, clock: Clock) -> Why:
         return _running(target.key, job)
     if plan is not None and link is not None and link.generation >= plan.generation:
         found = _trained(target, plan, link)
-        again = _failed_again(job, link)
-        return found.model_copy(update={"reason": found.reason + again}) if again else found
+        return found.model_copy(update={"reason": found.reason + _failed_again(job, link)})
     if plan is not None and plan.is_open and clock() < plan.end:
         return _left_open(target, plan, job)
     if job is not None and _is_unfinished(job, target.key, plan):
@@ -249,13 +248,14 @@ def _running(window: str, job: StoredJob) -> Why:
 
 def _left_open(target: StageTarget, plan: WindowPlan, job: StoredJob | None) -> Why:
     """Of a window that goes on and that no job trains any more."""
+    paused, chain = target.chain.is_paused(), target.chain
     why = "" if job is None else f": job {job.job_id} is {job.status.state}"
     return Why(
         window=plan.window,
         state="not over",
         reason=f"it goes on until {plan.end:%Y-%m-%dT%H:%MZ}, and nothing follows it{why}",
-        next="follow it: it goes on from its newest checkpoint",
-        command=f"{of_line(target.chain, 'run')} {FOLLOW}",
+        next=f"{'resume' if paused else 'follow'} it: it goes on from its newest checkpoint",
+        command=of_line(chain, "jobs resume") if paused else f"{of_line(chain, 'run')} {FOLLOW}",
     )
 
 

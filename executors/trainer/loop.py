@@ -131,7 +131,7 @@ class WindowTrainer:
             if frame is None:
                 if parts.reader.finished():
                     return
-                if not opened.plan.is_open:  # a stream that is silent ends nothing
+                if not parts.reader.grows:  # a stream that is silent ends nothing
                     silence.lasted(FRAME_WAIT_SECONDS)
             else:
                 silence.broken()

@@ -184,6 +184,11 @@ class RemoteReader:
         session = self._current()
         return session.number, session.version
 
+    @property
+    def grows(self) -> bool:
+        """Whether the window may get further tasks."""
+        return self._current().tasks is None
+
     def finished(self) -> bool:
         """Whether every task of the window ended and its rows were used."""
         session = self._current()

@@ -38,7 +38,7 @@ def ls(
     """
     from forebay.datatasks.plans.ledger import Ledger
     from forebay.executors.model_line.chain import ModelChain
-    from forebay.executors.model_line.link import InnerExport, Link, ServedModel
+    from forebay.executors.model_line.link import InnerExport, Link
     from forebay.home.database.format import open_home
     from forebay.home.store.open import store_of
 
@@ -73,7 +73,7 @@ def ls(
             state = "forgotten (the next run trains it again)"
         if newest[link.window] != link.generation:
             state = "replaced"
-        if serving and serving.model == ServedModel(**link.name.model_dump()):
+        if serving and serving.model == link.model:
             state += serves
         model = link.files.get("saved_model")
         return {

@@ -1,4 +1,4 @@
-"""`forebay jobs ls|runners|show|logs`: running and finished jobs, their state and their logs."""
+"""`forebay jobs …`: running and finished jobs, their state and logs, and lines that are paused."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from forebay.system.names import is_name
 
 if TYPE_CHECKING:
     from forebay.executors.job.stored_jobs import StoredJob
+    from forebay.executors.model_line.chain import ModelChain
     from forebay.system.output.process_log import LogTail
 
 POLL_SECONDS = 0.25
@@ -257,6 +258,48 @@ def resize(
             "that start from now on, until it is resized again"
         )
     Output(OutputFormat.TEXT).line(f"{role} of job {found.job_id}: {' '.join(limits)}")
+
+
+@group.command()
+def pause(
+    pipeline: arguments.PipelineName,
+    why: Annotated[
+        str | None,
+        option("--why", help="Why, for who follows the line.", callback=arguments.one_line),
+    ] = None,
+    line: arguments.LineName = arguments.DEFAULT_LINE,
+) -> None:
+    """Stop those who follow a line's streams (`forebay run --follow`), until `resume`.
+
+    The window that goes on stops at its newest checkpoint. Other commands may train the line.
+    """
+    from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
+
+    chain = _line(pipeline, line)
+    chain.pause(BY_PEOPLE, why or "")
+    shown = Output(OutputFormat.TEXT)
+    shown.line(f"line {line!r} of {pipeline} is paused for who follows it, until `resume`")
+
+
+@group.command()
+def resume(
+    pipeline: arguments.PipelineName, line: arguments.LineName = arguments.DEFAULT_LINE
+) -> None:
+    """Let a line be followed again: first what was missed, then the window that goes on."""
+    from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
+
+    if not _line(pipeline, line).resume(BY_PEOPLE):
+        note("note: it was not paused")
+    Output(OutputFormat.TEXT).line(f"line {line!r} of {pipeline} is followed again")
+
+
+def _line(pipeline: str, line: str) -> ModelChain:
+    from forebay.executors.model_line.chain import ModelChain
+    from forebay.home.database.format import open_home
+
+    home = open_home()
+    require_known(home, pipeline, arguments.DEFAULT_CONFIG, line)
+    return ModelChain(home, pipeline, line)
 
 
 def _limits(texts: list[str]) -> dict[str, float | None]:

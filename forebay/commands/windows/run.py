@@ -131,10 +131,16 @@ def _run(
 
 
 def _follow(seen: _Seen, config: Path, pipeline: str, line: str) -> None:
-    target, watch = _prepared(seen, config, pipeline, line)
+    first, watch = _prepared(seen, config, pipeline, line)
     from forebay.executors.follow import Follow
+    from forebay.executors.stages.target import LineTarget
 
-    Follow(target, watch, seen.trained).execute()
+    read = iter([first])
+
+    def declared() -> LineTarget:
+        return next(read, None) or LineTarget.load(config, pipeline, line)
+
+    Follow(declared, watch, seen.trained).execute()
 
 
 def _prepared(seen: _Seen, config: Path, pipeline: str, line: str) -> tuple[LineTarget, Watch]:

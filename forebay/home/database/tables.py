@@ -191,6 +191,15 @@ lines = _numbered_table(
     Column("lease_job", Text),
     UniqueConstraint("pipeline", "line"),
 )
+# Who asks those who follow the line's streams to stop for now: people, or a job of past windows.
+pauses = _table(
+    "pauses",
+    Column("line_id", ForeignKey("lines.id"), primary_key=True),
+    Column("asked_by", Text, primary_key=True),
+    _text("why"),
+    # From then on nobody heeds it.
+    _number("until"),
+)
 # A window that was trained to its end, in one generation of its plan. It outlives the plan.
 links = _numbered_table(
     "links",

@@ -307,7 +307,7 @@ def test_a_damaged_model_that_serves_is_red_whenever_it_was_published(
 def test_under_a_pin_a_damaged_model_is_exported_again_and_not_trained(runs: Runs) -> None:
     path = Path(runs.run(FIRST, FIRST, runs.succeeds).published.path)
     first = there(runs.chain.newest(FIRST))
-    runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
+    runs.chain.serve(first.model, "serve", datetime(2026, 3, 5, tzinfo=UTC))
     runs.run(FIRST, FIRST, runs.succeeds, reprocess=True)
     told = why_window(runs.stages.target(0), lambda: runs.stages.now)
     assert f"; generation 1 of window {FIRST} is pinned and serves" in told.reason
@@ -335,7 +335,7 @@ def test_what_a_pin_keeps_back_is_said_with_the_way_out(runs: Runs) -> None:
     runs.run(FIRST, FIRST, runs.succeeds)
     runs.run(SECOND, SECOND, runs.succeeds)
     first = there(runs.chain.newest(FIRST))
-    runs.chain.serve(first.name, "serve", datetime(2026, 3, 5, tzinfo=UTC))
+    runs.chain.serve(first.model, "serve", datetime(2026, 3, 5, tzinfo=UTC))
     pinned = f"window {FIRST} is pinned and serves until `forebay models unpin ads`"
     summary = runs.run(THIRD, THIRD, runs.succeeds)
     assert summary.notes == [f"not published: {pinned}"]

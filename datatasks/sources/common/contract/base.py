@@ -341,8 +341,9 @@ class Commits(OpenedSource, ABC):
 
         Args:
             group: name under which the positions are kept, one for each pipeline.
-            progress: by task id, the task and its first row that is not sealed; (end of its
-                last range, 0) where many that have ended are told as one.
+            progress: by task id, the first task of each partition that has not ended, and its first
+                row that is not sealed; where all have ended the last one, at (end of its last
+                range, 0).
         """
 
     @abstractmethod

@@ -71,7 +71,7 @@ def test_a_path_that_is_behind_is_said(
 ) -> None:
     publish(serving, FIRST)
     second = serving.chain.links()[-1]
-    serving.chain.serve(second.name, "serve", second.finished_at)
+    serving.chain.serve(second.model, "serve", second.finished_at)
     assert shown(capsys)["serves"]["path"] is None
     assert run(["models", "show", "ads"]) == 0
     assert "exports is behind: `forebay gc` brings it up" in capsys.readouterr().out

@@ -320,9 +320,13 @@ def test_a_task_of_no_plan_is_refused_and_tasks_are_told_apart_by_source(driver:
         session.served.row_of("clicks/7")
     assert session.served.row_of("clicks/0") != session.served.row_of("history/0")
     positions = {"history/1": progress(1), "clicks/0": progress(1)}
-    found = session.served.data_tasks("history", positions)
+    ahead = session.served.data_tasks("history", positions)
+    assert [(task.hour, at) for task, at in ahead.values()] == [(0, Position(0, 0))]
+    before = {"history/0": progress(5, ended=True)}
+    found = session.served.data_tasks("history", before | positions)
     (task, position) = found.pop("history/1")
     assert (found, task.hour, position) == ({}, 1, progress(1).position)
+    assert session.served.data_tasks("history", {"clicks/0": progress(1)}) == {}
     folded = session.served.data_tasks("history", {"history/0..1": progress(9)})
     end = Position(task.ranges[-1].end, 0)
     assert folded == {"history/1": (task, end)}, "the last of its partition, at its end"

@@ -105,7 +105,7 @@ def test_what_serves_stays_where_it_is_the_measure(chain: ModelChain, tmp_path: 
     kept = decided(spec(against="served", **few), chain, second)
     assert (kept.variant, decided(spec(**few), chain, second).variant) == ("stream", "mixture")
     export(chain, second)  # as if without a gate
-    chain.serve(second.name, "serve", datetime(2026, 3, 6, tzinfo=UTC))
+    chain.serve(second.model, "serve", datetime(2026, 3, 6, tzinfo=UTC))
     third = train(chain, tmp_path, 2, "stream")
     found = decided(spec(against="served", **few), chain, third)
     assert found.variant == "stream", "the newest decision counts, not what a pin serves"

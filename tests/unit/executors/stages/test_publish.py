@@ -114,7 +114,7 @@ def test_what_is_not_there_is_an_error(home: Home) -> None:
 def test_a_pin_keeps_a_later_model_back_whatever_is_stale_or_trained_again(home: Home) -> None:
     chain = ModelChain(home, "ads")
     first = there(chain.newest("2026-03-01"))
-    chain.serve(first.name, "serve", NOW, "the second is bad")
+    chain.serve(first.model, "serve", NOW, "the second is bad")
     pinned = "window 2026-03-01 is pinned and serves until `forebay models unpin ads`"
     kept = publish(home, "2026-03-02", 1)
     assert (kept.state, kept.reason, kept.path) == ("kept", pinned, model(home, "2026-03-01"))
