@@ -76,6 +76,8 @@ class Follow:
             elif due >= window.end:  # the dataset has not begun, or the clock was set back
                 self._wait(f"the next window begins at {due:%Y-%m-%dT%H:%MZ}")
             elif due < window.start:
+                if holder := living_holder(target.home, target.pipeline.name, target.line):
+                    raise LineBusyError(f"job {holder} trains the line")
                 run.execute(target.pipeline.dataset.grid.at(due).key, "")
             else:
                 link = run.train_open(window, lambda each: _plan(target, each))

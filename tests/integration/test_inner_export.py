@@ -22,9 +22,9 @@ SECOND = "2026-03-02T02"
 
 
 def serving_often(root: Path) -> Following:
-    """Two hours of the clock, of twenty seconds each; exports from the second one on."""
+    """Two hours of the clock, of twelve seconds each; exports from the second one on."""
     publish = {"every": "1s", "serving": "exports"}
-    followed = following(root, BEGIN + HOUR / 2, 180.0, plane="inline", publish=publish)
+    followed = following(root, BEGIN + HOUR / 2, 300.0, plane="inline", publish=publish)
     followed.project.pipeline["model"] = {"kind": "towers"}
     return followed
 
