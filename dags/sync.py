@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay.config.load import Project, load_project
+from forebay.config.specs.jobs import CONTINUOUS
 from forebay.config.yaml.files import SUFFIXES, read_bytes
 from forebay.config.yaml.positions import Document
 from forebay.errors import ConfigError
@@ -111,11 +112,26 @@ def sync(config_dir: Path, dags_dir: Path) -> SyncReport:
     return report
 
 
-def _stubs(config_dir: Path) -> Iterator[Stub]:
+def followed(config_dir: Path) -> dict[str, str]:
+    """Pipelines whose windows are trained while they go on, each with a digest of its YAML files.
+
+    Those with broken YAML are left out.
+    """
     project = load_project(config_dir)
+    continuous = {
+        name for name, each in project.pipelines.items() if each.job.process == CONTINUOUS
+    }
+    return {stub.name: stub.digest for stub in _stubs_of(project) if stub.name in continuous}
+
+
+def _stubs(config_dir: Path) -> Iterator[Stub]:
+    yield from _stubs_of(load_project(config_dir))
+
+
+def _stubs_of(project: Project) -> Iterator[Stub]:
     for name, loaded in project.pipeline_files.items():
         files = [Path(loaded.file), *_source_files(project, loaded.document)]
-        yield Stub(name, config_dir, _digest(files))
+        yield Stub(name, project.config_dir, _digest(files))
 
 
 def _source_files(project: Project, pipeline: Document) -> list[Path]:

@@ -41,6 +41,10 @@ class Layout:
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return self.dags / f"{path.name}-{digest}"
 
+    def followed(self, config_dir: Path) -> Path:
+        """Which pipelines of a configuration folder are followed."""
+        return self.stubs(config_dir).with_suffix(".json")
+
     def log(self, component: str) -> Path:
         return self.logs / "components" / f"{component}.log"
 

@@ -44,7 +44,7 @@ def status(output: Form = OutputFormat.TEXT) -> None:
 
 
 def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
-    from forebay.embedded.airflow.components import component_health
+    from forebay.embedded.airflow.components import FOLLOW, component_health
     from forebay.embedded.airflow.rest import AirflowApi
 
     problem = state.error
@@ -60,7 +60,13 @@ def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
             dags, import_errors = len(api.dags()), len(api.import_errors())
         except ForebayError as error:
             problem = str(error)
-    rows = [_row(one, health) for one in embedded.status()]
+    followers = [one.name for one in embedded.status() if one.name.startswith(FOLLOW)]
+    health |= dict.fromkeys(followers, "healthy")  # those that run
+    rows = [
+        _row(one, health)
+        for one in embedded.status()
+        if one.name not in followers or one.state != "stopped"
+    ]
     return {
         "state": state.state,
         "healthy": state.state == "running" and all(row["health"] == "healthy" for row in rows),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,15 @@ group = typer.Typer(help="The DAGs that Airflow sees.", no_args_is_help=True)
 def sync_command(
     dags: DagsDir,
     config: arguments.ConfigDir = arguments.DEFAULT_CONFIG,
+    followed: Annotated[
+        Path | None,
+        option(
+            "--followed",
+            help="Write here, as JSON, which pipelines `forebay up` follows: by name, a digest of "
+            "their declarations.",
+            metavar="FILE",
+        ),
+    ] = None,
     output: Form = OutputFormat.TEXT,
 ) -> None:
     """Write a DAG file for each pipeline.
@@ -30,6 +40,11 @@ def sync_command(
     from forebay.dags.sync import sync
 
     report = sync(config, dags)
+    if followed is not None:
+        from forebay.dags.sync import followed as followed_in
+        from forebay.system.files.durable import write_atomically
+
+        write_atomically(followed, json.dumps(followed_in(config)))
     shown = Output(output)
     if shown.is_json:
         shown.json(report._asdict())

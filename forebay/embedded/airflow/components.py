@@ -25,6 +25,7 @@ API_SERVER = "api-server"
 DAG_PROCESSOR = "dag-processor"
 SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
+FOLLOW = "follow-"
 # In the order in which they are started and shown.
 NAMES = (DATABASE, API_SERVER, DAG_PROCESSOR, SCHEDULER, TRIGGERER)
 # Components that report to the database, by their names in Airflow's report.
@@ -102,7 +103,16 @@ def sync_component(layout: Layout, config_dir: Path) -> Component:
     stubs = layout.stubs(config_dir)
     command = [sys.executable, "-P", "-m", "forebay", "dags", "sync"]
     command += ["--config", str(config_dir), "--dags", str(stubs)]
+    command += ["--followed", str(layout.followed(config_dir))]
     return Component(f"sync-{stubs.name}", tuple(command))
+
+
+def follower_component(pipeline: str, config_dir: Path) -> Component:
+    """Trains the window that goes on now. Its job continues without it."""
+    command = (sys.executable, "-P", "-m", "forebay", "run", pipeline, "--follow")
+    return Component(
+        f"{FOLLOW}{pipeline}", (*command, "--config", str(config_dir)), stop_signal=signal.SIGINT
+    )
 
 
 def launch_command(component: Component) -> list[str]:

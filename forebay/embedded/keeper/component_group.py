@@ -6,9 +6,16 @@ import os
 import subprocess
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from forebay.embedded.airflow.components import NAMES, Component, launch_command, launch_environment
+from forebay.embedded.airflow.components import (
+    FOLLOW,
+    NAMES,
+    Component,
+    launch_command,
+    launch_environment,
+)
 from forebay.embedded.keeper.component_process import ComponentProcess
 from forebay.embedded.layout import Layout
 from forebay.embedded.state import ComponentStatus
@@ -37,7 +44,10 @@ class ComponentGroup:
         self._children = Children()
 
     def start(self, component: Component) -> ComponentProcess:
-        process = ComponentProcess(component, self._layout, self.launch, self._policy)
+        policy = self._policy
+        if component.name.startswith(FOLLOW):  # it ends by itself where its dataset does
+            policy = replace(policy, restart="on_failure")
+        process = ComponentProcess(component, self._layout, self.launch, policy)
         self._components[component.name] = process
         process.start()
         return process
@@ -66,8 +76,12 @@ class ComponentGroup:
             self._components[name].status
             if name in self._components
             else ComponentStatus(name=name, state="waiting")
-            for name in NAMES
+            for name in (*NAMES, *(each for each in self._components if each not in NAMES))
         ]
+
+    def forget(self, name: str) -> None:
+        """A component that was stopped is not shown any more."""
+        del self._components[name]
 
     def given_up(self) -> list[str]:
         """Names of components that ended too often."""

@@ -71,7 +71,10 @@ class ComponentProcess:
     def _plan_restart(self, code: int | None, what: str) -> None:
         name = self.component.name
         decision = self._process.plan(code, time.monotonic())
-        if decision.action == "restart":
+        if decision.action == "ignore":
+            _LOG.info("%s %s: it is done", name, what)
+            self._tell(state="stopped")
+        elif decision.action == "restart":
             _LOG.warning("%s %s: restarting in %.1f s", name, what, decision.delay_seconds)
             self._tell(state="restarting")
         else:

@@ -21,6 +21,7 @@ from forebay.embedded.airflow import components as parts
 from forebay.embedded.airflow.jobs import cancel_jobs, left_processes
 from forebay.embedded.airflow.warm import Warming
 from forebay.embedded.keeper.component_group import ComponentGroup
+from forebay.embedded.keeper.followers import Followers
 from forebay.embedded.keeper.startup import Startup
 from forebay.embedded.keeper.watch import ConfigWatch
 from forebay.embedded.layout import Layout
@@ -59,6 +60,7 @@ class Keeper:
         self._layout = layout
         self._components = ComponentGroup(layout)
         self._watch = ConfigWatch(layout, config_dirs, self._components.launch)
+        self._followers = Followers(layout, config_dirs, self._components)
         self._told_to_stop = False
         self._warming: Warming | None = None
         self._looked = self._tidied = 0.0
@@ -141,6 +143,8 @@ class Keeper:
         if now - self._looked > LOOK_SECONDS:
             self._looked = now
             self._watch.look()
+            if self._status.state == "running" and self._watch.settled:
+                self._followers.look()
         if now - self._tidied > TIDY_SECONDS:
             self._tidied = now
             for path in self._layout.log("any").parent.glob("*.log"):
@@ -159,6 +163,7 @@ class Keeper:
             last_first.callback(stop, [parts.DAG_PROCESSOR, parts.API_SERVER], STOP_SECONDS)
             last_first.callback(lambda: self._tell(cancelled_jobs=cancel_jobs(self._layout)))
             last_first.callback(stop, [parts.SCHEDULER, parts.TRIGGERER], STOP_SECONDS)
+            last_first.callback(self._followers.stop)
 
     def _tell_the_end(self) -> None:
         self._tell(state="stopped" if self._status.error is None else "failed", doing="")
