@@ -346,6 +346,13 @@ class ContinuousSpec(Spec):
         description="How much of a stream is planned at a time, and so how long a row may wait to "
         "be read",
     )
+    lag_slo: Duration | None = Field(
+        default=None,
+        ge=timedelta(seconds=1),
+        le=timedelta(days=1),
+        description="The share of rows that a step uses later than this after they were published "
+        "is told with the lag (default: none is)",
+    )
     seal: Duration = Field(
         default=timedelta(seconds=30),
         ge=timedelta(seconds=1),

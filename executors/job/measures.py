@@ -42,18 +42,21 @@ class StreamLag(Message):
 
     newest_us: when the newest row that was used was published, in microseconds since 1970. rows:
     how many were used. p50_seconds, p99_seconds: of them, from their publication to their step.
+    late_share: of those that took longer than `job.continuous.lag_slo`; None without one.
     """
 
     newest_us: int
     rows: int
     p50_seconds: float
     p99_seconds: float
+    late_share: float | None = None
 
     @property
     def text(self) -> str:
         """Until now, and over the window."""
         now = since(self.newest_us)
-        return f"{now:,.1f} s (p50 {self.p50_seconds:,.1f}, p99 {self.p99_seconds:,.1f})"
+        late = "" if self.late_share is None else f", {self.late_share:.1%} too late"
+        return f"{now:,.1f} s (p50 {self.p50_seconds:,.1f}, p99 {self.p99_seconds:,.1f}{late})"
 
 
 class Progress(Message):

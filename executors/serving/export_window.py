@@ -14,7 +14,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.model_line.start import model_changes
-from forebay.executors.trainer.export import CheckedExport
+from forebay.executors.trainer.exports.export import CheckedExport
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.executors.trainer.train import require_memory

@@ -21,8 +21,8 @@ from forebay.executors.model_line.link import FileKind, Link
 from forebay.executors.model_line.model_fingerprint import model_fingerprint_of
 from forebay.executors.retention.collect import collect_after
 from forebay.executors.role import Given
-from forebay.executors.trainer.export import CheckedExport
-from forebay.executors.trainer.inner_export import InnerExporter
+from forebay.executors.trainer.exports.export import CheckedExport
+from forebay.executors.trainer.exports.inner_export import InnerExporter
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.remote_reader import FRAME_WAIT_SECONDS, RemoteReader, Silence
 from forebay.executors.trainer.seal_copier import SealCopier
@@ -188,7 +188,11 @@ def _parts_of(
         chain=chain,
         reader=RemoteReader(given.link, layout, pipeline.use_names, given.attempt),
         progress=ProgressReporter(
-            given.link, pipeline.use_names, len(request.windows), _streams(pipeline, sources)
+            given.link,
+            pipeline.use_names,
+            len(request.windows),
+            _streams(pipeline, sources),
+            slo.total_seconds() if (slo := pipeline.job.continuous.lag_slo) is not None else None,
         ),
         archive=archive,
         copier=SealCopier(chain, archive, fingerprint),

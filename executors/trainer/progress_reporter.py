@@ -35,10 +35,11 @@ class ProgressReporter:
         source_names: list[str],
         windows_total: int,
         streams: Sequence[str] = (),
+        slo_seconds: float | None = None,
     ) -> None:
         """Phase times of an earlier trainer of the same job are added to.
 
-        streams: those of the sources that feed the stream.
+        streams: those of the sources that feed the stream. slo_seconds: see `Freshness`.
         """
         earlier = link.reported()
         self._link = link
@@ -51,7 +52,8 @@ class ProgressReporter:
         self._written_rows = 0
         self._rate = 0.0
         self.streams = streams
-        self._freshness = Freshness(streams)
+        self._freshness = Freshness(streams, slo_seconds)
+        self._slo_seconds = slo_seconds
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -75,7 +77,7 @@ class ProgressReporter:
         if seal is not None and sealed_by is not None:
             resumed = f"resumed from step {seal.window_step:,}, sealed by {sealed_by}"
         self._window_seconds = (window.end - window.start).total_seconds()
-        self._freshness = Freshness(self.streams)
+        self._freshness = Freshness(self.streams, self._slo_seconds)
         self._write(
             force=True,
             window=window.key,

@@ -12,7 +12,7 @@ from support.airflow_data import HOUR
 from support.airflow_pipelines import Pipeline
 from support.growing import BEGIN, DAY, following, links_of, publishing
 from support.independent import log_sums
-from support.kills import kill_tree, used_rows
+from support.kills import used_rows
 from support.there import eventually, there
 
 from forebay.executors.job.stored_jobs import jobs_of
@@ -55,7 +55,6 @@ def test_up_follows_a_line_that_declares_it(tmp_path: Path) -> None:
             raise
         finally:
             airflow.down()
-            kill_tree(project, None)
     names = [(link.window, link.generation) for link in links_of(followed)]
     assert names == [(FIRST, 1), (FIRST, 2), (SECOND, 1)]
     newest = links_of(followed)[-1]

@@ -39,3 +39,12 @@ def test_a_clock_that_is_behind_the_producer_s_gives_the_smallest_lag() -> None:
     lags = Freshness(["clicks"])
     lags.used({}, {"clicks/0": at(1, 60 * S, 60 * S)}, 50 * S)
     assert lags.lags()["clicks"].p99_seconds == pytest.approx(0.01)
+
+
+def test_rows_that_waited_for_longer_than_promised_are_told() -> None:
+    lags = Freshness(["clicks"], slo_seconds=10.0)
+    lags.used({}, {"clicks/0": at(75, 100 * S, 100 * S)}, 105 * S)
+    lags.used({}, {"clicks/1": at(25, 100 * S, 100 * S)}, 120 * S)
+    found = lags.lags()["clicks"]
+    assert found.late_share == pytest.approx(0.25)
+    assert "25.0% too late" in found.text

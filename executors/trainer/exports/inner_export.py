@@ -15,7 +15,7 @@ from pathlib import Path
 from forebay.errors import FencedError, InfrastructureError
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.model_line.link import InnerExport
-from forebay.executors.trainer.export import CheckedExport
+from forebay.executors.trainer.exports.export import CheckedExport
 from forebay.executors.trainer.window.open_window import OpenWindow
 from forebay.executors.trainer.window.parts import TrainerParts
 from forebay.executors.trainer.window.sealed_rows import row_times

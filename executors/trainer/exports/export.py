@@ -14,7 +14,7 @@ from forebay.executors.judging.gate import GATE_FILE, gate_decision
 from forebay.executors.judging.serving_gate import choose_variant
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import FileKind, Link
-from forebay.executors.trainer.export_check import check_served
+from forebay.executors.trainer.exports.export_check import check_served
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.base import Stored

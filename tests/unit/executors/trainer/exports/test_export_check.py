@@ -30,8 +30,8 @@ from forebay.executors.link.local import LocalLink
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.trainer import export as export_module
 from forebay.executors.trainer import export_check
-from forebay.executors.trainer.export import CheckedExport
-from forebay.executors.trainer.export_check import check_served, made_up_rows
+from forebay.executors.trainer.exports.export import CheckedExport
+from forebay.executors.trainer.exports.export_check import check_served, made_up_rows
 from forebay.executors.trainer.progress_reporter import ProgressReporter
 from forebay.executors.trainer.stored_files import WindowArchive
 from forebay.home.store.folder_store import FolderStore
