@@ -1,12 +1,14 @@
 """How long after it was published a row of a topic is trained on by a line that is followed.
 
-    python benchmarks/continuous.py [--minutes 20] [--rows-per-second 2000] [--slice 10]
+    python benchmarks/continuous.py [--minutes 20] [--rows-per-second 2000] [--slice 10] [--every 120]
 
 A real broker, a producer that stamps by the clock, and `forebay run --follow` with its own
 processes. The clock is set: an hour of it is ten minutes here, so that borders of windows come up;
 all seconds that are told are those of a wall clock. `lag` is sampled twice a second: now minus when
 the newest row that a step has used was published. `waits` are of rows, from their publication to
 their step, as their trainer counts them: no less than they were, and at most one message more.
+`served` is now minus when the newest row was published that the model has learnt which serves, once
+the first window has ended: models are exported every two minutes while their window goes on.
 """
 
 from __future__ import annotations
@@ -87,6 +89,7 @@ def written(root: Path, bootstrap: str, end: datetime, asked: argparse.Namespace
             "train": {"paradigm": "mixture", "minibatch_rows": 1024},
             "job": {
                 "process": "continuous",
+                "publish": {"every": f"{asked.every:.0f}s"},
                 "continuous": {"slice": f"{asked.slice * RATE:.0f}s", "seal": "30s"},
             },
         },
@@ -141,9 +144,12 @@ def broker(root: Path) -> Iterator[str]:
 def sampled(home: Home, stream: Stream, run: subprocess.Popen[bytes]) -> dict[str, Any]:
     """Until the run ends: lags in seconds, and each window's waits."""
     lags, windows = list[float](), dict[str, dict[str, float]]()
+    served, chain = list[float](), ModelChain(home, "ads")
     while run.poll() is None:
         time.sleep(SAMPLE_SECONDS)
         jobs, _ = newest_jobs(home, "ads", None, 1)
+        if (newest := newest_served(chain)) is not None:
+            served.append((stream.now() - newest).total_seconds() / RATE)
         progress = jobs[0].progress if jobs else None
         lag = progress.lags.get("clicks") if progress is not None else None
         if progress is None or lag is None:
@@ -157,8 +163,20 @@ def sampled(home: Home, stream: Stream, run: subprocess.Popen[bytes]) -> dict[st
     return {
         "samples": len(lags),
         **{f"lag_p{at}_seconds": round(float(np.percentile(lags, at)), 2) for at in (50, 99, 100)},
+        **{f"served_p{at}_seconds": round(float(np.percentile(served, at)), 1) for at in (50, 100)},
+        "exports_inside": sum(each.step > 0 for each in chain.switches()),
         "windows": windows,
     }
+
+
+def newest_served(chain: ModelChain) -> datetime | None:
+    """When the newest row of the model that serves was published; None where nothing serves."""
+    published = chain.published()
+    if published is None:
+        return None
+    inside = [each.newest_at for each in chain.exports() if each.model == published.model]
+    link = chain.link(published.window, published.generation)
+    return inside[0] if inside else None if link is None else link.end
 
 
 def measured(asked: argparse.Namespace) -> dict[str, Any]:
@@ -205,6 +223,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20.0, help="of a wall clock")
     parser.add_argument("--rows-per-second", type=int, default=2_000, help="of a wall clock's")
     parser.add_argument("--slice", type=float, default=10.0, help="seconds of a wall clock")
+    parser.add_argument("--every", type=float, default=120.0, help="between exports, in seconds")
     facts = measured(parser.parse_args())
     print(json.dumps(facts, indent=1))
     if facts["published_rows"] != facts["trained_rows"]:

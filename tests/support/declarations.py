@@ -115,7 +115,7 @@ pipeline:
     plane: local
     process: standing
     standing: {idle: 5m, ahead: 2m, memory: 4GiB}
-    continuous: {slice: 5s, seal: 20s}
+    continuous: {slice: 5s, seal: 20s, lag_slo: 2m}
     roles:
       data:
         count: 2
@@ -184,6 +184,12 @@ def declarations() -> dict[str, Value]:
     }
     several["job"]["publish"] = {**several["job"]["publish"], "label": "expensive"}
     files["pipelines/several.yaml"] = several
+    followed = copy.deepcopy(_PIPELINE)
+    del followed["dataset"]["timezone"]
+    followed["dataset"]["window"] = "1h"
+    followed["job"] |= {"process": "continuous"}
+    followed["job"]["publish"] = {**followed["job"]["publish"], "every": "10m"}
+    files["pipelines/followed.yaml"] = followed
     files = copy.deepcopy(files)
     for file, value in files.items():
         if file.startswith("pipelines/"):  # no two serve at one path

@@ -269,9 +269,9 @@ def pause(
     ] = None,
     line: arguments.LineName = arguments.DEFAULT_LINE,
 ) -> None:
-    """Stop those who follow a line's streams (`forebay run --follow`), until `resume`.
+    """Stop who follows a line, until `resume`.
 
-    The window that goes on stops at its newest checkpoint. Other commands may train the line.
+    That is `forebay run --follow`, or `forebay up` in its place. The window that goes on stops at its newest checkpoint. Other commands may train the line.
     """
     from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
 
@@ -285,7 +285,10 @@ def pause(
 def resume(
     pipeline: arguments.PipelineName, line: arguments.LineName = arguments.DEFAULT_LINE
 ) -> None:
-    """Let a line be followed again: first what was missed, then the window that goes on."""
+    """Let a line be followed again.
+
+    First the windows that were missed, then the one that goes on.
+    """
     from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
 
     if not _line(pipeline, line).resume(BY_PEOPLE):

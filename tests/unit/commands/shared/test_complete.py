@@ -72,7 +72,7 @@ def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         *(
             ("", list(COMMANDS)),
             ("mo", ["models"]),
-            ("jobs ", ["ls", "runners", "show", "logs", "top", "resize"]),
+            ("jobs ", ["ls", "runners", "show", "logs", "top", "resize", "pause", "resume"]),
         ),
         *(("jobs show ", ["ads.main.2026-03-01.g1"]), ("why ", ["ads", "broken", "hourly", "odd"])),
         ("why h", ["hourly"]),

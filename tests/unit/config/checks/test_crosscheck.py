@@ -484,3 +484,16 @@ def test_what_a_window_reads_that_goes_on_now(declared: Declared) -> None:
     assert declared.only() == ("continuous", "", "process: continuous")
     declared.pipeline["job"]["process"] = "standing"
     assert declared.problems() == []
+
+
+def test_only_a_line_that_is_followed_and_publishes_exports_inside_its_windows(
+    declared: Declared,
+) -> None:
+    publish = {"every": "10m"}
+    declared.pipeline["job"] = {"process": "continuous", "publish": publish}
+    declared.dataset["streams"]["old"]["offset"], declared.dataset["window"] = "24h", "1d"
+    assert declared.problems() == []
+    declared.pipeline["job"]["publish"] = {**publish, "when": "never"}
+    assert declared.only() == ("continuous", "", "every: 10m")
+    declared.pipeline["job"] = {"process": "standing", "publish": publish}
+    assert "has windows that go on" in declared.message()
