@@ -1,6 +1,7 @@
 """How long after it was published a row of a topic is trained on by a line that is followed.
 
-    python benchmarks/continuous.py [--minutes 20] [--rows-per-second 2000] [--slice 10] [--every 120]
+    python benchmarks/continuous.py [--minutes 20] [--rows-per-second 2000]
+        [--slice 10] [--every 120]
 
 A real broker, a producer that stamps by the clock, and `forebay run --follow` with its own
 processes. The clock is set: an hour of it is ten minutes here, so that borders of windows come up;

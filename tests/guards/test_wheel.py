@@ -69,4 +69,4 @@ def test_it_works_where_the_readme_installs_it(wheel: Path, tmp_path: Path) -> N
     assert run([command, "--version"], tmp_path, PYTHONPATH="").split()[-1] == __version__
     write(tmp_path / "config", declarations())
     checked = run([command, "check"], tmp_path, PYTHONPATH="")
-    assert checked == "9 sources, 4 pipelines: no problems\n"
+    assert checked == "9 sources, 5 pipelines: no problems\n"

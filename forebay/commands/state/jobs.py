@@ -271,7 +271,8 @@ def pause(
 ) -> None:
     """Stop who follows a line, until `resume`.
 
-    That is `forebay run --follow`, or `forebay up` in its place. The window that goes on stops at its newest checkpoint. Other commands may train the line.
+    That is `forebay run --follow`, or `forebay up` in its place. The window that goes on stops at
+    its newest checkpoint. Other commands may train the line.
     """
     from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
 
