@@ -26,6 +26,7 @@ help:  ## What there is
 	echo 'make demo STREAM=kafka   the stream on a real Kafka broker'
 	echo 'make demo KILL=1         kills three processes on the way'
 	echo 'make demo WAIT=3h        the stream comes too early for its labels'
+	echo 'make demo LIVE=1         two minutes of a stream that is trained while it comes'
 
 setup: $(READY)  ## Create .venv from requirements.lock (about 3 GB)
 
@@ -50,8 +51,8 @@ $(READY): requirements.lock pyproject.toml
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $$UV pip install --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafka, KILL=1, WAIT=3h
-	@export AIRFLOW='$(AIRFLOW)' STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)'
+demo: $(READY)  ## Train on real flights through Airflow; AIRFLOW=0, STREAM=kafka, KILL=1, WAIT=3h, LIVE=1
+	@export AIRFLOW='$(AIRFLOW)' STREAM='$(STREAM)' KILL='$(KILL)' WAIT='$(WAIT)' LIVE='$(LIVE)'
 	exec $(BIN)/python -m examples.demo
 
 wheel: $(READY)  ## Build dist/forebay-….whl for a project of your own; needs no network

@@ -1,4 +1,4 @@
-"""`python -m examples.demo`, called by `make demo`: AIRFLOW=0|1, STREAM=log|kafka, KILL, WAIT."""
+"""`python -m examples.demo`, called by `make demo`; see `Settings`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ def main() -> int:
         require_extra("demo")
         from examples.demo.show import Demo
 
+        if settings.live:
+            from examples.demo.following import play_live
+
+            play_live(settings.home)
+            return 0
         require_format(settings.home)
         closed_home(settings.home)
         environ = {**os.environ, ENVIRONMENT_NAME: str(settings.home.root)}

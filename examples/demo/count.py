@@ -68,14 +68,15 @@ def log_rows(folder: Path, *, label: str = "late") -> Stored:
     return _together(pieces)
 
 
-def kafka_rows(bootstrap: str, topic: str) -> Stored:
+def kafka_rows(bootstrap: str, topic: str, label: str = "late") -> Stored:
     """Arrow IPC messages of a topic, read by a plain consumer that commits no offsets."""
     pieces = []
     for record in _messages(bootstrap, topic):
-        late = pa.ipc.open_stream(record.value).read_all()["late"]
+        labels = pa.ipc.open_stream(record.value).read_all()[label]
         message = row_ids(f"{topic}/{record.partition}", np.array([record.offset]))
-        ids = splitmix64(np.repeat(message, len(late)) + np.arange(len(late)).view(np.uint64))
-        pieces.append(Stored(ids, np.full(len(late), record.timestamp * 1000), _present(late)))
+        rows = len(labels)
+        ids = splitmix64(np.repeat(message, rows) + np.arange(rows).view(np.uint64))
+        pieces.append(Stored(ids, np.full(rows, record.timestamp * 1000), _present(labels)))
     return _together(pieces)
 
 

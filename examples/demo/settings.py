@@ -1,4 +1,4 @@
-"""Settings of `make demo` from the environment: AIRFLOW, STREAM, KILL and WAIT."""
+"""Settings of `make demo` from the environment: AIRFLOW, STREAM, KILL, WAIT and LIVE."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class Settings:
     kill: bool
     wait: timedelta
     home: Home
+    live: bool = False
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the four variables; empty ones count as not set.
+        """Read the variables; empty ones count as not set.
 
         Raises:
             UsageError: when a value is not valid.
@@ -53,14 +54,15 @@ class Settings:
         if stream not in {"log", "kafka"}:
             raise UsageError(f"STREAM={stream}: write `log` or `kafka`")
         airflow, kill = _switch(environ, "AIRFLOW", "1"), _switch(environ, "KILL", "0")
+        live = _switch(environ, "LIVE", "0")
         try:
             wait = parse_duration(environ.get("WAIT") or USUAL_WAIT)
         except ValueError as error:
             raise UsageError(f"WAIT={environ['WAIT']}: {error}") from None
         name = environ.get(ENVIRONMENT_NAME) or DEFAULT_HOME
-        name += "-kafka" * (stream == "kafka") + "-kill" * kill
+        name += "-live" * live + "-kafka" * (stream == "kafka") + "-kill" * kill
         name += f"-wait-{format_duration(wait)}" * (wait != USUAL_WAIT)
-        return cls(airflow, stream == "kafka", kill, wait, Home(Path(name).absolute()))
+        return cls(airflow, stream == "kafka", kill, wait, Home(Path(name).absolute()), live)
 
     @property
     def folder(self) -> Path:

@@ -11,7 +11,7 @@ import yaml
 from support.projects import Project, ads_pipeline, clicks_source, declared_project, history_source
 from support.python_code import printed
 
-from forebay.dags.sync import Stub, read_stub, sync
+from forebay.dags.sync import Stub, followed, read_stub, sync
 from forebay.errors import ConfigError
 
 
@@ -150,3 +150,22 @@ def test_it_needs_no_airflow() -> None:
     """A keeper calls it every second; and the command line works without Airflow."""
     code = "import sys, forebay.dags.sync, forebay.provider; print('airflow' in sys.modules)"
     assert printed(code, os.environ) == "False\n"
+
+
+def test_who_is_followed_declares_it_and_is_known_by_its_yaml(
+    project: Project, config: Path, dags: Path
+) -> None:
+    assert followed(config) == {}
+    project.pipeline["job"]["process"] = "continuous"
+    project.write_pipeline()
+    before = followed(config)
+    assert before.keys() == {"ads"}
+    project.write_source("clicks", clicks_source(bad_rows="dead_letter"))
+    assert followed(config).keys() == {"ads"}
+    assert followed(config) != before
+    file = dags.parent / "followed.json"
+    options = ("--config", str(config), "--dags", str(dags), "--followed", str(file))
+    project.forebay("dags", "sync", *options)
+    assert json.loads(file.read_text()) == followed(config)
+    (config / "pipelines" / "ads.yaml").write_text("dataset: 1")
+    assert followed(config) == {}
