@@ -69,7 +69,7 @@ test-embedded: $(READY) lint  ## The same without a Kafka broker
 	@$(PYTEST) -m 'not chaos and not kafka'
 
 chaos: $(READY)  ## Long kills, each extra alone, a stock Airflow, the demo: more than an hour
-	@$(PYTEST) -m chaos
+	@$(PYTEST) -v -m chaos  # names a failure at once: an hour may be cut short
 
 mutants: $(READY)  ## Plant 40 small faults in pure rules, see the tests find them; SEED=7
 	@$(BIN)/python tests/mutants.py $(if $(SEED),--seed $(SEED)) --count $(or $(COUNT),40)

@@ -12,8 +12,16 @@ from forebay.config.specs.jobs import CONTINUOUS
 from forebay.config.specs.windows import Window
 from forebay.datatasks.planning.growth import is_declared, open_window
 from forebay.datatasks.plans.plan import WindowPlan
-from forebay.errors import ConfigError, FencedError, ForebayError, LineBusyError, NotReadyError
+from forebay.errors import (
+    ConfigError,
+    FencedError,
+    ForebayError,
+    InfrastructureError,
+    LineBusyError,
+    NotReadyError,
+)
 from forebay.executors.evaluation.run_summary import RunFacts
+from forebay.executors.job.handle import GONE_SECONDS
 from forebay.executors.job.stored_jobs import find_job
 from forebay.executors.model_line.commands import of_line
 from forebay.executors.model_line.lease import living_holder
@@ -23,7 +31,7 @@ from forebay.executors.run import GaveWayError, Run, Watch
 from forebay.executors.stages.target import LineTarget
 from forebay.system.clock import utc_now
 
-WAIT_SECONDS = 1.0
+WAIT_SECONDS = 2.0
 
 
 def _nothing() -> threading.Thread:
@@ -53,25 +61,33 @@ class Follow:
             ConfigError: where the pipeline's windows are not to grow.
             ForebayError: as `Run.execute`.
         """
+        looked_at = time.monotonic()
         while True:
-            target = self.declared()
-            pipeline = target.pipeline
-            if pipeline.job.process != CONTINUOUS:
+            try:
+                target = self.declared()
+                due, asked = _due(target), _asked(target)
+            except InfrastructureError as error:  # the database, say: the job goes on without it
+                if time.monotonic() - looked_at > GONE_SECONDS:
+                    raise
+                self._wait(str(error))
+                continue
+            looked_at, dataset = time.monotonic(), target.pipeline.dataset
+            if target.pipeline.job.process != CONTINUOUS:
                 raise ConfigError(
-                    f"pipeline {pipeline.name!r} cannot be followed: declare job.process: "
+                    f"pipeline {target.pipeline.name!r} cannot be followed: declare job.process: "
                     f"{CONTINUOUS}"
                 )
-            if pipeline.dataset.end is not None and _due(target) >= pipeline.dataset.end:
+            if dataset.end is not None and due >= dataset.end:
                 self._judging.join()
                 return
-            self._go_on(target)
+            self._go_on(target, due, asked)
 
-    def _go_on(self, target: LineTarget) -> None:
-        """Train one window, or wait for a moment."""
-        due, window = _due(target), target.pipeline.dataset.grid.at(utc_now())
+    def _go_on(self, target: LineTarget, due: datetime, asked: str) -> None:
+        """Train one window, or wait for a moment. asked: see `_asked`."""
+        window = target.pipeline.dataset.grid.at(utc_now())
         run = Run(target, self.watch, gives_way=lambda: _asked(target))
         try:
-            if asked := _asked(target):
+            if asked:
                 self._wait(asked)
             elif due >= window.end:  # the dataset has not begun, or the clock was set back
                 self._wait(f"the next window begins at {due:%Y-%m-%dT%H:%MZ}")
@@ -81,9 +97,9 @@ class Follow:
                 run.execute(target.pipeline.dataset.grid.at(due).key, "")
             else:
                 link = run.train_open(window, lambda each: _plan(target, each))
+                self._told = ""
                 self.trained(link)
                 self._judge(target, link)
-            return
         except GaveWayError as asked_for:
             self._wait(str(asked_for))
         except (FencedError, LineBusyError) as other:  # somebody else is at it, and goes on

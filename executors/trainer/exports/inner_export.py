@@ -57,7 +57,7 @@ class InnerExporter:
         self._step = 0
         if opened.last_seal is None and chain.withdraw(opened.request.key, datetime.now(UTC)):
             self._news = _News(None)
-        published = chain.published()
+        published = None if self._export is None else chain.published()
         since = 0.0
         if published is not None:
             since = (datetime.now(UTC) - published.published_at).total_seconds()
