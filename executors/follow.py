@@ -27,6 +27,7 @@ from forebay.executors.model_line.commands import of_line
 from forebay.executors.model_line.lease import living_holder
 from forebay.executors.model_line.link import Link
 from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
+from forebay.executors.right_of_way import following_job
 from forebay.executors.run import GaveWayError, Run, Watch
 from forebay.executors.stages.target import LineTarget
 from forebay.system.clock import utc_now
@@ -88,6 +89,8 @@ class Follow:
         run = Run(target, self.watch, gives_way=lambda: _asked(target))
         try:
             if asked:
+                if (job := following_job(target.chain)) is not None:  # of who followed before
+                    run.end(job.job_id)
                 self._wait(asked)
             elif due >= window.end:  # the dataset has not begun, or the clock was set back
                 self._wait(f"the next window begins at {due:%Y-%m-%dT%H:%MZ}")

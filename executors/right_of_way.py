@@ -22,7 +22,7 @@ from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.lease import living_holder
 
 # How long it is heeded after whoever asked is gone.
-HEEDED_SECONDS = 30.0
+HEEDED_SECONDS = 60.0
 _AGAIN_SECONDS = 5.0
 # Ending a job: a trainer may be in the middle of a large checkpoint.
 _GIVEN_SECONDS = 90.0
@@ -33,12 +33,11 @@ _LOG = logging.getLogger(__name__)
 def following_job(chain: ModelChain) -> StoredJob | None:
     """The job that holds the line because it trains a window that goes on."""
     job = find_job(chain.home, living_holder(chain.home, chain.pipeline, chain.line))
-    ledger = Ledger(chain.home, chain.pipeline, chain.line)
-    for each in () if job is None else job.windows:
-        plan = ledger.latest_plan(each.key)
-        if plan is not None and plan.is_open and plan.generation == each.generation:
-            return job
-    return None
+    if job is None:
+        return None
+    wanted = {each.key: each.generation for each in job.windows}
+    plans = Ledger(chain.home, chain.pipeline, chain.line).plans(wanted)
+    return job if any(plan.is_open for plan in plans.values()) else None
 
 
 @contextmanager

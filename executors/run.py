@@ -305,9 +305,10 @@ class Run:
             f"the declaration has changed: window {request.windows[-1].key} continues with it from "
             "its newest checkpoint"
         )
-        self._end(request.job_id)
+        self.end(request.job_id)
 
-    def _end(self, job_id: str) -> None:
+    def end(self, job_id: str) -> None:
+        """End a job; what it has sealed stays."""
         handle = attach(self.target.home, job_id)
         handle.cancel()
         handle.wait(GONE_SECONDS)
@@ -318,7 +319,7 @@ class Run:
             job = handle.look()
             if job.is_here and job.status.pids.get(SUPERVISOR) == os.getpid():
                 self.watch.ending(job.job_id)
-                self._end(job.job_id)
+                self.end(job.job_id)
 
     def _require_trained(self, plans: Sequence[WindowPlan]) -> None:
         left = [each.window for each in plans if not self._is_trained(each)]
@@ -393,7 +394,8 @@ class Run:
         while True:
             try:
                 job, why = handle.look(), ""
-                if job.status.is_active and time.monotonic() - asked_at >= _ASKED_SECONDS:
+                ours = job.status.is_active and job.row.owner_run is None  # none of Airflow's
+                if ours and time.monotonic() - asked_at >= _ASKED_SECONDS:
                     asked_at, why = time.monotonic(), self.gives_way()
             except InfrastructureError as error:
                 if time.monotonic() - read_at > GONE_SECONDS:
@@ -402,7 +404,7 @@ class Run:
                 time.sleep(POLL_SECONDS)
                 continue
             if why:
-                self._end(handle.job_id)
+                self.end(handle.job_id)
                 raise GaveWayError(why)
             read_at, status = time.monotonic(), job.status
             if heartbeat.silent_seconds(job) >= EXPIRED_SECONDS:

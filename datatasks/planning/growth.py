@@ -178,6 +178,7 @@ class WindowGrowth:
         }
         self.late: dict[str, str] = {}
         self.horizon = -1
+        self._trouble_at: datetime | None = None
         self.restore()
 
     def restore(self) -> None:
@@ -197,8 +198,9 @@ class WindowGrowth:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the window has been over for longer than planning may take."""
-        return self._clock() > self._plan.end + self._patience
+        """Whether planning has been in trouble for longer than it may take, after the window."""
+        since = max(self._trouble_at or self._plan.end, self._plan.end)
+        return self._clock() > since + self._patience
 
     def grow(self) -> Iterator[SliceRow]:
         """Plan and store what has become due, use by use.
@@ -209,7 +211,8 @@ class WindowGrowth:
             InfrastructureError: when a storage does not answer; the same call may be tried again.
             FencedError: when another process lets the window grow, or has closed it.
         """
-        number = self.horizon = self.slices.over(self._clock()) - 1
+        now = self._clock()
+        number = self.horizon = self.slices.over(now) - 1
         trouble: InfrastructureError | None = None
         for name, use in self._uses.items():
             if use.is_complete:
@@ -232,6 +235,7 @@ class WindowGrowth:
             use.until, use.number, use.plan = added.until, added.number, added.plan
             use.tasks += _count(added)
             yield added
+        self._trouble_at = None if trouble is None else self._trouble_at or now
         if trouble is not None:
             raise trouble
 

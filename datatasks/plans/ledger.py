@@ -172,7 +172,7 @@ class Ledger:
 
         def work(rows: Connection) -> None:
             slice_rows.close_plan(rows, self.pipeline, plan, stored, count)
-            if not slice_rows.open_windows(rows, self.pipeline, [plan.window]):
+            if not slice_rows.is_open(rows, self.pipeline, plan.window):
                 for source, instants in inner.items():
                     slice_rows.drop_borders(rows, self.pipeline, source, instants)
             history.note(rows, self.pipeline, plan.window, "closed", {"tasks": plan.tasks})
@@ -212,7 +212,6 @@ class Ledger:
         facts = {"generation": plan.generation, "fingerprint": plan.fingerprint}
 
         def work(rows: Connection) -> None:
-            slice_rows.forget_slices(rows, self.pipeline, plan.window)
             plan_rows.store_plan(rows, self.pipeline, self.line, plan, stored, proposed=proposed)
             history.note(rows, self.pipeline, plan.window, "planned", facts)
 

@@ -114,11 +114,13 @@ def open_windows(connection: Connection, pipeline: str, keys: Iterable[str]) -> 
     return found
 
 
-def forget_slices(connection: Connection, pipeline: str, window: str) -> None:
-    """Of plans of a window that another one replaces: they are not closed any more."""
-    of_window = select(plans.c.id).join(windows, windows.c.id == plans.c.window_id)
-    of_window = of_window.where(windows.c.pipeline == pipeline, windows.c.key == window)
-    connection.execute(delete(slices).where(slices.c.plan_id.in_(of_window)))
+def is_open(connection: Connection, pipeline: str, window: str) -> bool:
+    """Whether any plan of a window is: another line may let one of its own grow."""
+    rows = select(plans.c.document).join(windows).where(windows.c.pipeline == pipeline)
+    documents = connection.scalars(rows.where(windows.c.key == window))
+    return any(
+        WindowPlan.of_document(each, f"a plan of window {window}").is_open for each in documents
+    )
 
 
 def drop_borders(

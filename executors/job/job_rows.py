@@ -20,7 +20,7 @@ class JobRow(NamedTuple):
     """A job as it is stored. document: its status as JSON. cancel_epoch: of an open request.
 
     desired: what is wanted of its processes, as JSON. epoch: of the newest owner. run_epoch: of the
-    submission that runs or ran last.
+    submission that runs or ran last. owner_run: the scheduler's run that is the owner, if one is.
     """
 
     id: int
@@ -33,6 +33,7 @@ class JobRow(NamedTuple):
     state: str
     epoch: int
     run_epoch: int
+    owner_run: str | None
     cancel_epoch: int | None
     desired: str
     document: str

@@ -44,7 +44,7 @@ from forebay.home.paths import DEFAULT_LINE, Home
 from forebay.home.store.base import Stored
 from forebay.home.store.garbage import bury
 from forebay.home.store.open import own_store, store_of
-from forebay.system.instants import from_us
+from forebay.system.instants import from_us, now_us
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -154,7 +154,7 @@ class ModelChain:
         self._train_and_remove(work)
 
     def drop_seal(self, window: str, generation: int) -> None:
-        """Forget the seal of a window in training: it starts over, on any host.
+        """Forget the seal, and exports, of a window in training: it starts over, on any host.
 
         Raises:
             FencedError: when another job trains the line by now.
@@ -163,9 +163,11 @@ class ModelChain:
         name = Parent(window=window, generation=generation)
 
         def work(rows: Connection, line: int) -> list[str]:
-            return file_rows.forget_seal(
-                rows, line, line_rows.planned_window(rows, self.pipeline, name)
-            )
+            of_window = line_rows.planned_window(rows, self.pipeline, name)
+            gone = [each for each in export_rows.of_line(rows, line) if each.window == window]
+            why = f"window {window} starts over"
+            withdrawn = serving.withdraw(rows, line, gone, from_us(now_us()), why)
+            return [*file_rows.forget_seal(rows, line, of_window), *withdrawn]
 
         self._train_and_remove(work)
 
@@ -234,17 +236,19 @@ class ModelChain:
         self._train_and_remove(work)
         return reason
 
-    def withdraw(self, window: str, now: datetime) -> bool:
-        """A window starts over: none of its models that were exported inside it may serve.
+    def withdraw(self, window: str, now: datetime, after: int = 0) -> bool:
+        """A window continues from a step: no model that was exported inside it after that serves.
 
-        Returns whether there were any.
+        Returns whether there were any. after: 0 where the window starts over.
         """
-        if all(each.window != window for each in self.exports()):
+        if not any(each.window == window and each.step > after for each in self.exports()):
             return False
+        why = f"window {window} " + (f"continues from step {after}" if after else "starts over")
 
         def work(rows: Connection, line: int) -> list[str]:
-            gone = [each for each in export_rows.of_line(rows, line) if each.window == window]
-            return serving.withdraw(rows, line, gone, now, f"window {window} starts over")
+            found = export_rows.of_line(rows, line)
+            gone = [each for each in found if each.window == window and each.step > after]
+            return serving.withdraw(rows, line, gone, now, why)
 
         self._train_and_remove(work)
         return True

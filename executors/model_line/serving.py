@@ -90,13 +90,15 @@ def served_before(
 ) -> ServedModel | None:
     """What served before the model that serves now; None where nothing did.
 
-    A rollback takes away what it left: the next one goes further back, never forth to it. So does
-    a withdrawal, since a window that starts over has no models any more.
+    A rollback takes away what it left: the next one goes further back, never forth to it. A
+    withdrawal takes away all of windows that had not ended: their steps may come once more.
 
     kept: of windows that had not ended; others of these are passed over.
     """
     stack: list[ServedModel] = []
     for each in history:
+        if each.action == "withdraw":
+            stack = [one for one in stack if not one.step]
         if each.action in ("rollback", "withdraw") and each.model in stack:
             while stack[-1] != each.model:
                 stack.pop()

@@ -28,6 +28,7 @@ from forebay.home.database.tables import (
     manifests,
     plans,
     requests,
+    slices,
     windows,
 )
 from forebay.home.store.garbage import unnamed
@@ -137,6 +138,7 @@ def forget_plans(connection: Connection, old: Sequence[OldPlan]) -> list[str]:
     names = connection.scalars(select(manifests.c.name).where(manifests.c.plan_id.in_(ids)))
     left = sorted(set(names))
     connection.execute(delete(manifests).where(manifests.c.plan_id.in_(ids)))
+    connection.execute(delete(slices).where(slices.c.plan_id.in_(ids)))
     for some in batches((each.window_id, each.generation) for each in old):
         decided = tuple_(requests.c.window_id, requests.c.generation).in_(some)
         connection.execute(delete(requests).where(decided))

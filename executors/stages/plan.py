@@ -45,7 +45,13 @@ def time_window(target: StageTarget, *, again: bool) -> TimerResult:
     elif doubt := _doubt(chain, link):
         reason = f"{trained}, but {doubt}"
     if link is None or reason:
-        return TimerResult(state="open", window=key, generation=generation, reason=reason)
+        return TimerResult(
+            state="open",
+            window=key,
+            generation=generation,
+            reason=reason,
+            again=again and link is not None,
+        )
     outdated = chain.stale_reason(link) or ledger.data_changed({key: generation}).get(key)
     Listings(ledger).drop(key)  # no sink will run that would record them
     return TimerResult(

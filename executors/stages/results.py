@@ -32,13 +32,17 @@ class RequestedWindow(Message):
 
 
 class TimerResult(Message):
-    """Whether a window has to run. `trained`: this generation is trained, so nothing runs."""
+    """Whether a window has to run. `trained`: this generation is trained, so nothing runs.
+
+    again: it is trained, and is to be trained once more.
+    """
 
     state: Literal["open", "trained"]
     window: str
     generation: int | None = None
     reason: ShownText
     next: str = ""
+    again: bool = False
 
 
 class SourceResult(Message):

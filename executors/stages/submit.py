@@ -145,7 +145,9 @@ class _Submission:
     def _ask_way(self) -> None:
         """Who trains a window that goes on gives way to an earlier one, for as long as it waits."""
         job = following_job(self.chain)
-        if job is not None and self.window.key not in {each.key for each in job.windows}:
+        windows = () if job is None else job.windows
+        grid = self.spec.dataset.grid
+        if windows and all(self.window < grid.parse(each.key) for each in windows):
             why = f"window {self.window.key} is to be trained"
             self.chain.pause(self._claim, why, _ASKED_SECONDS)
 

@@ -81,6 +81,7 @@ class WindowTrainer:
         self._finish(link, publish=last and self._request.publishes)
 
     def close(self) -> None:
+        self._inner.close()
         self._parts.copier.close()
         self._parts.reader.close()
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from forebay.config.specs.windows import Interval, Window, WindowGrid
 from forebay.errors import UsageError
+from forebay.operators.runs.task_ids import TIMER
 from forebay.system.instants import from_us
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class StageRequest:
     """One task of one run.
 
     clear_number: how often anything in the run was cleared. clear_count: how often this task was;
-    a retry changes neither. reprocess: the run's conf asks to train a trained window again. since:
+    a retry changes neither. reprocess: the run's conf asks to train a trained window again, or its
+    timer was cleared, which had skipped the other tasks: none of these counts as cleared. since:
     an instant at which the run already existed; None if Airflow does not say. scheduled: nobody
     asked for the run.
     """
@@ -76,7 +78,7 @@ class StageRequest:
             window=window_of(run, grid),
             clear_number=getattr(run, "clear_number", 0) or 0,
             clear_count=_clear_count(instance, context["task"].retries or 0),
-            reprocess=reprocess_of(run.conf),
+            reprocess=reprocess_of(run.conf) or _said_by_timer(run, instance),
             since=_since(run, instance),
             scheduled=run.run_type == "scheduled",
         )
@@ -128,6 +130,14 @@ def reprocess_of(conf: Mapping[str, Any] | None) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"conf {REPROCESS} is {value!r}: write true or false")
     return value
+
+
+def _said_by_timer(run: Any, instance: Any) -> bool:  # noqa: ANN401 - as above
+    """Whether the timer of a run that was cleared was to have the window trained again."""
+    if not getattr(run, "clear_number", 0) or instance.task_id == TIMER:
+        return False
+    said = instance.xcom_pull(task_ids=TIMER, default=None)
+    return isinstance(said, dict) and said.get("again") is True
 
 
 def _since(run: Any, instance: Any) -> datetime | None:  # noqa: ANN401 - as above

@@ -22,6 +22,8 @@ class Pause(NamedTuple):
 def ask(connection: Connection, line: int, asked_by: str, why: str, seconds: float | None) -> None:
     """Ask, or ask again. seconds: from now on; None until it is taken back."""
     take_back(connection, line, asked_by)
+    over = (pauses.c.line_id == line) & (pauses.c.until <= now_us())
+    connection.execute(delete(pauses).where(over))
     until = FOR_EVER if seconds is None else now_us() + int(seconds * 1e6)
     values = {"line_id": line, "asked_by": asked_by, "why": why, "until": until}
     connection.execute(insert(pauses).values(values))

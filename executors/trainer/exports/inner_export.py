@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forebay.errors import FencedError, InfrastructureError
+from forebay.errors import ExportError, FencedError, InfrastructureError
 from forebay.executors.judging.gate import gate_decision
 from forebay.executors.model_line.link import InnerExport
 from forebay.executors.trainer.exports.export import CheckedExport
@@ -50,12 +50,13 @@ class InnerExporter:
         self._news: _News | None = None
         self._next_at = 0.0
         self._step = 0
+        self._closed = False
 
     def begin(self, opened: OpenWindow) -> None:
-        """A window is opened. What it has exported until now serves no longer if it starts over."""
+        """A window is opened. What it exported after the step that it continues from is gone."""
         chain = self._parts.chain
         self._step = 0
-        if opened.last_seal is None and chain.withdraw(opened.request.key, datetime.now(UTC)):
+        if chain.withdraw(opened.request.key, datetime.now(UTC), opened.window_step):
             self._news = _News(None)
         published = None if self._export is None else chain.published()
         since = 0.0
@@ -95,6 +96,12 @@ class InnerExporter:
                 self._thread.join()
         self._tell()
 
+    def close(self) -> None:
+        """The trainer ends: what is being exported does not serve any more."""
+        self._closed = True
+        if self._thread is not None:
+            self._thread.join()
+
     @property
     def _is_busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -111,7 +118,8 @@ class InnerExporter:
             try:
                 self._publish(opened, seal, folder)
             except Exception as error:  # noqa: BLE001 - raised by the thread that trains
-                if isinstance(error, FencedError) or not isinstance(error, InfrastructureError):
+                is_final = isinstance(error, FencedError | ExportError)
+                if is_final or not isinstance(error, InfrastructureError):
                     self._problem = error
                 else:
                     _LOG.warning("the model of step %d does not serve: %s", seal.step, error)
@@ -137,6 +145,8 @@ class InnerExporter:
             exported_at=datetime.now(UTC),
             stored=stored,
         )
+        if self._closed:
+            return
         reason = parts.chain.publish_inside(export, seal.parent, words)
         _LOG.info("window %s, step %d: %s", key, seal.window_step, reason or "serves")
         if not reason:

@@ -33,6 +33,12 @@ COMPONENT_POLICY = RestartPolicy(
 )
 
 
+# It ends by itself where its dataset does. Whatever is away comes back, or somebody is told.
+_FOLLOWER = replace(
+    COMPONENT_POLICY, restart="on_failure", restarts_max=10**6, delay_max_seconds=60.0
+)
+
+
 class ComponentGroup:
     """Components by name. Each is restarted when it ends, until it is stopped."""
 
@@ -45,8 +51,8 @@ class ComponentGroup:
 
     def start(self, component: Component) -> ComponentProcess:
         policy = self._policy
-        if component.name.startswith(FOLLOW):  # it ends by itself where its dataset does
-            policy = replace(policy, restart="on_failure")
+        if component.name.startswith(FOLLOW):
+            policy = _FOLLOWER
         process = ComponentProcess(component, self._layout, self.launch, policy)
         self._components[component.name] = process
         process.start()

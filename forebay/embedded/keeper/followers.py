@@ -38,8 +38,8 @@ class Followers:
             self._stop(gone)
         for name, one in wanted.items():
             if name not in self._running:
-                self._running[name] = one
                 self.components.start(follower_component(name, one[0]))
+                self._running[name] = one
 
     def stop(self) -> None:
         self._stop(list(self._running))

@@ -38,9 +38,15 @@ def run(**changes: Any) -> SimpleNamespace:
 
 
 def asked(
-    try_number: int, max_tries: int, retries: int = 3, made: UUID = MADE, **changes: Any
+    try_number: int,
+    max_tries: int,
+    retries: int = 3,
+    made: UUID = MADE,
+    timer: object = None,
+    **changes: Any,
 ) -> StageRequest:
     instance = SimpleNamespace(id=made, task_id="sink", try_number=try_number, max_tries=max_tries)
+    instance.xcom_pull = lambda task_ids, default: {"timer": timer}[task_ids] or default
     task = SimpleNamespace(retries=retries)
     context: Any = {"dag_run": run(**changes), "ti": instance, "task": task}
     return StageRequest.of(context, DAILY)
@@ -51,6 +57,14 @@ def test_a_first_try_is_asked_by_its_pass() -> None:
     assert (found.window.key, found.asked_by) == ("2026-03-01", "ads/manual__1#2")
     assert (found.claim, found.again) == ("ads/manual__1/sink/0", False)
     assert (found.scheduled, asked(1, 3, run_type="scheduled").scheduled) == (False, True)
+
+
+def test_a_task_that_was_skipped_until_the_timer_was_cleared_does_it_again() -> None:
+    """It never ran, so it does not count as cleared."""
+    said = {"state": "open", "again": True}
+    assert asked(1, 3, timer=said).again
+    assert not asked(1, 3, timer={**said, "again": False}).again
+    assert not asked(1, 3, timer=said, clear_number=0).again, "nothing was cleared"
 
 
 def test_a_run_was_there_when_its_tasks_were_made() -> None:

@@ -28,8 +28,8 @@ from forebay.executors.job.request import JobRequest
 from forebay.executors.judging.gate import GateDecision
 from forebay.executors.link.local import LocalLink
 from forebay.executors.model_line.chain import ModelChain
-from forebay.executors.trainer import export as export_module
-from forebay.executors.trainer import export_check
+from forebay.executors.trainer.exports import export as export_module
+from forebay.executors.trainer.exports import export_check
 from forebay.executors.trainer.exports.export import CheckedExport
 from forebay.executors.trainer.exports.export_check import check_served, made_up_rows
 from forebay.executors.trainer.progress_reporter import ProgressReporter
