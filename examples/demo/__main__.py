@@ -29,7 +29,7 @@ def main() -> int:
         from examples.demo.show import Demo
 
         if settings.live:
-            from examples.demo.following import play_live
+            from examples.demo.live.following import play_live
 
             play_live(settings.home)
             return 0
