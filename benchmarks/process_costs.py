@@ -8,9 +8,11 @@ parts add up to what the kernel charged to the whole tree.
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +65,16 @@ def pss_bytes(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def cpu_below() -> float:
+    """Seconds of all processes below this one, those included that have ended, at this moment."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = used.ru_utime + used.ru_stime
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += sum(each.cpu_times()[:4])  # its own, and of its children that have ended
+    return found
 
 
 class Costs:
