@@ -11,13 +11,13 @@ from support.budgets import counts, words
 # roles, limits and measures of jobs took, of the 2,500 lines that they may, and standing lines of
 # their 3,000. Continuous lines may take 4,000.
 LIMITS = {
-    "lines of source": 79_050,
-    "files of source": 638,
+    "lines of source": 80_600,
+    "files of source": 646,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 80_600,
+    "lines of tests": 81_350,
     "lines of tests/support": 15_505,
-    "words that people write": 36_620,
+    "words that people write": 37_060,
 }
 
 
