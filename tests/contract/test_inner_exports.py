@@ -16,6 +16,7 @@ from forebay.datatasks.plans.ledger import Ledger
 from forebay.errors import FencedError
 from forebay.executors.model_line.chain import ModelChain
 from forebay.executors.model_line.link import InnerExport, Link, Parent, ServedModel
+from forebay.executors.model_line.rows.pause_rows import BY_PEOPLE
 from forebay.executors.serving.switch import Serving
 from forebay.home.home_check import HomeCheck
 from forebay.home.paths import Home
@@ -167,3 +168,38 @@ def test_a_line_that_begins_anew_serves_on(home: Home) -> None:
     assert (line.serves, line.steps) == ((SECOND, 1, 1), [])
     assert store_of(home).is_there(there(line.chain.published()).stored)
     assert there(line.chain.published()).model == ServedModel(window=SECOND, generation=1, step=1)
+
+
+def test_a_window_that_continues_from_an_older_seal_takes_back_what_came_after(home: Home) -> None:
+    """Of another host, say: the steps between are taken once more."""
+    line = Line(home)
+    for step in (80, 100):
+        line.export(SECOND, step)
+    assert not line.chain.withdraw(SECOND, AT, after=100)
+    assert line.chain.withdraw(SECOND, AT, after=80)
+    assert (line.serves, line.steps) == ((FIRST, 1, 0), [80])
+    line.export(SECOND, 100)
+    line.people().roll_back()
+    assert line.serves == (FIRST, 1, 0), "never the one that was taken back"
+
+
+def test_a_training_that_is_thrown_away_serves_no_longer(home: Home) -> None:
+    line = Line(home)
+    line.export(SECOND, 1)
+    line.chain.drop_seal(SECOND, 1)
+    assert (line.serves, line.steps) == ((FIRST, 1, 0), [])
+
+
+def test_a_pause_counts_until_it_is_taken_back_or_over(home: Home) -> None:
+    chain = ModelChain(home, "ads")
+    assert (chain.pauses(), chain.is_paused(), chain.resume(BY_PEOPLE)) == ([], False, False)
+    chain.pause(BY_PEOPLE, "the network is serviced")
+    chain.pause("host/1", "window 1 is trained again", seconds=60)
+    chain.pause("host/2", "gone", seconds=-1)
+    assert [each.asked_by for each in chain.pauses()] == [BY_PEOPLE, "host/1"]
+    assert chain.is_paused()
+    chain.pause(BY_PEOPLE, "longer")
+    assert chain.pauses()[0].why == "longer"
+    assert chain.resume(BY_PEOPLE)
+    assert (chain.is_paused(), len(chain.pauses())) == (False, 1)
+    assert ModelChain(home, "ads", "other").pauses() == [], "of another line"

@@ -267,3 +267,13 @@ def test_windows_of_one_job_follow_each_other(line: CoveredLine) -> None:
     line.declare()
     with pytest.raises(ConfigError, match=r"window 2026-03-02: .* never be trained"):
         line.require(first, line.plan(3))
+
+
+def test_a_window_that_goes_on_is_refused_before_it_is_trained(line: CoveredLine) -> None:
+    """Its instants are known as it is opened; its rows and offsets are not."""
+    line.train(1)
+    line.require(line.plan(2).model_copy(update={"is_open": True}))
+    line.offset_days = 1
+    opened = line.plan(2).model_copy(update={"is_open": True})
+    with pytest.raises(ConfigError, match="would be trained twice"):
+        line.require(opened)
