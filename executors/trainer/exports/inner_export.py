@@ -26,6 +26,7 @@ from forebay.system.liveness import Activity, waiting
 
 # Below the folder of the window.
 _FOLDER = "inner_export"
+_CLOSE_SECONDS = 5.0
 _INSIDE = "inside its window"
 _LOG = logging.getLogger(__name__)
 
@@ -71,8 +72,8 @@ class InnerExporter:
             ForebayError: when the last export failed, and the next one would too.
         """
         self._tell()
-        if self._export is None or not opened.plan.is_open or self._is_busy:
-            return False
+        if self._export is None or not self._parts.reader.grows or self._is_busy:
+            return False  # an end that is near exports the window itself
         return opened.window_step > self._step and time.monotonic() >= self._next_at
 
     def sealed(self, opened: OpenWindow, seal: Seal) -> None:
@@ -100,7 +101,7 @@ class InnerExporter:
         """The trainer ends: what is being exported does not serve any more."""
         self._closed = True
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_CLOSE_SECONDS)
 
     @property
     def _is_busy(self) -> bool:
@@ -130,7 +131,8 @@ class InnerExporter:
         if self._export is None or published is None or published.pinned:
             return
         variant, words = self._chosen(opened)
-        self._export.learner.load(folder / MODEL_FOLDER)
+        with parts.progress.phase("load"):
+            self._export.learner.load(folder / MODEL_FOLDER)
         self._export.write(folder / "saved_model", key, variant)
         stored = parts.archive.put_export(
             key, seal.generation, seal.window_step, folder / "saved_model"
