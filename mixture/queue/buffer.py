@@ -60,13 +60,15 @@ class TakenRows:
 class TaskQueue:
     """The waiting chunks of one task. `hour` is the hour of its next row, as far as known.
 
-    cursor: how many rows of the first chunk were taken. end: the token of a task that was read to
-    its end; None before that.
+    cursor: how many rows of the first chunk were taken. taken, rows: how many of all its rows so
+    far. end: the token of a task that was read to its end; None before that.
     """
 
     hour: int
     chunks: deque[BufferedChunk] = field(default_factory=deque)
     cursor: int = 0
+    taken: int = 0
+    rows: int = 0
     end: object | None = None
 
     @property
@@ -105,6 +107,7 @@ class ServingBuffer:
     def __init__(self, room: Room) -> None:
         self.rows = 0
         self.room = room
+        self.takes_turns = False
         self._queues: dict[Hashable, TaskQueue] = {}
         self._waiting: set[Hashable] = set()  # tasks that ask for room
         self._counted: tuple[int, int] | None = None  # an hour, and its waiting rows
@@ -134,6 +137,7 @@ class ServingBuffer:
         if not queue.chunks:
             queue.hour = int(chunk.hours[0])
         queue.chunks.append(chunk)
+        queue.rows += chunk.batch.num_rows
         self.rows += chunk.batch.num_rows
         self._counted = None
 
@@ -205,6 +209,7 @@ class ServingBuffer:
         rows = min(rows_max, queue.head_run(hour))
         batch = chunk.batch.slice(queue.cursor, rows)
         queue.cursor += rows
+        queue.taken += rows
         token: Token = partial(chunk.token, queue.cursor)
         self.rows -= rows
         if self._counted is not None:
@@ -236,9 +241,16 @@ class ServingBuffer:
         return ended
 
     def _head(self, hour: int) -> tuple[Hashable, TaskQueue] | None:
-        """The task queue whose head is the earliest of those that are not after an hour."""
+        """The task queue whose head is the earliest of those that are not after an hour.
+
+        Of several of one hour the first; if `takes_turns`, that of which the smallest share is
+        taken: partitions of a slice have rows of the same time.
+        """
         heads = [each for each in self._queues.items() if each[1].chunks and each[1].hour <= hour]
-        return min(heads, key=lambda each: each[1].hour, default=None)
+        return min(heads, key=lambda each: (each[1].hour, self._turn(each[1])), default=None)
+
+    def _turn(self, queue: TaskQueue) -> float:
+        return queue.taken / queue.rows if self.takes_turns else 0.0
 
     def _may_begin(self, task: Hashable) -> bool:
         """Whether there is room; among tasks without rows, the earliest hour comes first."""

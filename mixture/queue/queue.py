@@ -239,6 +239,8 @@ class PrioritisedQueue:
         """
         with self._changed:
             self._horizon = horizon
+            for buffer in self._buffers:
+                buffer.takes_turns = horizon is not None
             self._pending = [hours.get(name) for name in self._sources.names]
             self._is_last = is_last
             self._changed.notify_all()
@@ -330,7 +332,7 @@ class PrioritisedQueue:
                     moved += part
                     part = []
                     is_settled = self._is_settled(hour, now)
-                    left[source] = self._buffers[source].available(hour)
+                    left = [buffer.available(hour) for buffer in self._buffers]
         self._take(part, hour, taken)
         for source, slices in taken.items():
             for each in slices:

@@ -117,3 +117,28 @@ def test_batch_yields_to_a_stream_that_has_more_and_keeps_its_floor() -> None:
     assert min(shares[6:12]) < 0.3 < max(shares[12:])
     evenly, _ = paced((1.0, 1.0), floor=0.1)
     assert max(evenly) > max(waits), "by equal weights the stream has to wait"
+
+
+@given(
+    sizes=st.lists(st.integers(8, 200), min_size=2, max_size=6), minibatch_rows=st.integers(1, 8)
+)
+def test_partitions_of_a_slice_take_turns(sizes: list[int], minibatch_rows: int) -> None:
+    """They have rows of the same time: after any minibatch, equal shares of them have left."""
+    sources = QueueSources(["clicks"], ["stream"], [1.0], [0], [0.0], 10.0)
+    limits = Limits(minibatch_rows, 1 << 20, 1 << 30, 1 << 20, 0.0)
+    served = PrioritisedQueue(sources, limits, {"clicks": 64})
+    for partition, size in enumerate(sizes):
+        rows = pa.record_batch([pa.array([partition] * size)], names=["partition"])
+        served.open_task(0, partition, 0)
+        assert served.reserve(0, partition, 0)
+        chunk = BufferedChunk(rows, np.zeros(size, np.int32), lambda done: done)
+        served.put(0, partition, chunk)
+        served.end_task(0, partition, "end")
+    served.set_pending({}, is_last=False, horizon=0)
+    left: Counter[int] = Counter()
+    while (frame := served.pop(0)) is not None and frame.rows:
+        for batch in frame.batches:
+            left.update(batch["partition"].to_pylist())
+        shares = [left[partition] / size for partition, size in enumerate(sizes)]
+        assert max(shares) - min(shares) <= minibatch_rows / min(sizes) + 1e-9
+    assert left == Counter(dict(enumerate(sizes)))
