@@ -114,7 +114,9 @@ def test_a_home_in_which_all_agrees_is_whole(whole: Home) -> None:
     assert {name: looked.rows[name] for name in expected} == expected
     assert len(list(store_of(whole).names())) == 9
     assert looked.read_bytes == sum(
-        database_of(whole).read(lambda rows, each=each: rows.scalar(func.sum(each.c.size_bytes)))
+        database_of(whole).read(
+            lambda rows, each=each: rows.scalar(func.sum(each.c.size_bytes)) or 0
+        )
         for each in STORED
     )
 

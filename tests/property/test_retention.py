@@ -71,7 +71,7 @@ class History:
 
     def serve(self, number: int) -> Link:
         serving = self.links[number % len(self.links)]
-        serve(self.rows, self.line, serving.name, "publish", AT)
+        serve(self.rows, self.line, serving.model, "publish", AT)
         return serving
 
     @property
