@@ -15,7 +15,7 @@ LIMITS = {
     "files of source": 646,
     "folders of more than 12 files": 0,
     "fragments": 6,
-    "lines of tests": 81_350,
+    "lines of tests": 81_375,
     "lines of tests/support": 15_505,
     "words that people write": 37_100,
 }

@@ -157,3 +157,20 @@ def test_a_line_begins_with_the_first_hour_that_has_rows(tmp_path: Path) -> None
         project.forebay("run", "ads", "--follow")
     assert [link.window for link in links_of(followed)] == ["2026-03-02T03", "2026-03-02T04"]
     assert links_of(followed)[-1].seen["clicks"].rows == followed.published
+
+
+def test_who_follows_goes_on_from_no_stale_model(tmp_path: Path) -> None:
+    """It would train windows that may never serve."""
+    followed = following(tmp_path, BEGIN + 2 * HOUR, 120.0, plane="inline")
+    project = followed.project
+    project.pipeline["schedule"] = {"on_stale": "refuse"}
+    project.write_pipeline()
+    before = DAY + HOUR + timedelta(minutes=30)
+    followed.publish_at([before, before + HOUR], some_rows)
+    project.forebay("run", "ads", "--from", FIRST, "--to", SECOND)
+    project.forebay("run", "ads", "--from", FIRST, "--to", FIRST, "--reprocess")
+    refused = project.forebay("run", "ads", "--follow", check=False)
+    assert refused.returncode == 1
+    assert f"{SECOND}, which is stale" in refused.stderr
+    assert f"--from {SECOND}" in refused.stderr
+    assert len(links_of(followed)) == 3
