@@ -1,6 +1,6 @@
 """Model quality over lag, as Fig. 1 of KALE: a stream that is held back, on a generated market.
 
-    python benchmarks/staleness.py              # all of it, some nine minutes on one core
+    python benchmarks/staleness.py              # all of it, some four minutes on one core
     python benchmarks/staleness.py --seeds 1 --drifts fast
 
 What holds the stream back is this replay: there is no broker, and no window that is open. Events of
