@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from forebay.config.specs.jobs import CONTINUOUS
@@ -35,12 +35,6 @@ from forebay.system.clock import utc_now
 WAIT_SECONDS = 2.0
 
 
-def _nothing() -> threading.Thread:
-    thread = threading.Thread()
-    thread.start()
-    return thread
-
-
 @dataclass
 class Follow:
     """Follows the streams of one line.
@@ -53,7 +47,7 @@ class Follow:
     watch: Watch
     trained: Callable[[Link], None] = lambda _link: None
     _told: str = ""
-    _judging: threading.Thread = field(default_factory=_nothing)
+    _judging: threading.Thread | None = None
 
     def execute(self) -> None:
         """Until the dataset ends, or an error.
@@ -79,7 +73,7 @@ class Follow:
                     f"{CONTINUOUS}"
                 )
             if dataset.end is not None and due >= dataset.end:
-                self._judging.join()
+                self._await_judgement()
                 return
             self._go_on(target, due, asked)
 
@@ -89,7 +83,8 @@ class Follow:
         run = Run(target, self.watch, gives_way=lambda: _asked(target))
         try:
             if asked:
-                if (job := following_job(target.chain)) is not None:  # of who followed before
+                job = following_job(target.chain)
+                if job is not None and job.row.owner_run is None:  # of who followed before
                     run.end(job.job_id)
                 self._wait(asked)
             elif due >= window.end:  # the dataset has not begun, or the clock was set back
@@ -120,9 +115,13 @@ class Follow:
 
     def _judge(self, target: LineTarget, link: Link) -> None:
         """Beside the training of the next window, which does not wait for it."""
-        self._judging.join()
+        self._await_judgement()
         self._judging = threading.Thread(target=self._judged, args=(target, link), daemon=True)
         self._judging.start()
+
+    def _await_judgement(self) -> None:
+        if self._judging is not None:
+            self._judging.join()
 
     def _judged(self, target: LineTarget, link: Link) -> None:
         from forebay.executors.evaluation.range_summary import judge_windows

@@ -178,7 +178,7 @@ class WindowGrowth:
         }
         self.late: dict[str, str] = {}
         self.horizon = -1
-        self._trouble_at: datetime | None = None
+        self.trouble_at: datetime | None = None
         self.restore()
 
     def restore(self) -> None:
@@ -196,11 +196,14 @@ class WindowGrowth:
         """Whether the window has all that it gets: it may be closed."""
         return all(use.is_complete for use in self._uses.values())
 
-    @property
     def is_overdue(self) -> bool:
-        """Whether planning has been in trouble for longer than it may take, after the window."""
-        since = max(self._trouble_at or self._plan.end, self._plan.end)
-        return self._clock() > since + self._patience
+        """Asked at each error: whether they go on for longer than planning may take, after the end.
+
+        trouble_at, the first of them, is the caller's to forget once all is well.
+        """
+        now = self._clock()
+        self.trouble_at = self.trouble_at or now
+        return now > max(self.trouble_at, self._plan.end) + self._patience
 
     def grow(self) -> Iterator[SliceRow]:
         """Plan and store what has become due, use by use.
@@ -211,8 +214,7 @@ class WindowGrowth:
             InfrastructureError: when a storage does not answer; the same call may be tried again.
             FencedError: when another process lets the window grow, or has closed it.
         """
-        now = self._clock()
-        number = self.horizon = self.slices.over(now) - 1
+        number = self.horizon = self.slices.over(self._clock()) - 1
         trouble: InfrastructureError | None = None
         for name, use in self._uses.items():
             if use.is_complete:
@@ -235,7 +237,6 @@ class WindowGrowth:
             use.until, use.number, use.plan = added.until, added.number, added.plan
             use.tasks += _count(added)
             yield added
-        self._trouble_at = None if trouble is None else self._trouble_at or now
         if trouble is not None:
             raise trouble
 
@@ -307,7 +308,7 @@ class WindowGrowth:
                 found, _ = scan_shares(source, [use.share])
             plan = found[use.share.window.key].plan
         except RowsDeletedError:  # since they were planned, and they are trained by now
-            plan = joined(grown)
+            plan = _joined(grown)
         return plan.model_copy(update={"tasks": use.tasks})
 
     def _inner_borders(self) -> dict[str, list[datetime]]:
@@ -330,7 +331,7 @@ class WindowGrowth:
         return found
 
 
-def joined(grown: Sequence[SourcePlan]) -> SourcePlan:
+def _joined(grown: Sequence[SourcePlan]) -> SourcePlan:
     """What the slices of a stream are together; where it differs from one scan of all: `files`."""
     rows = [each.rows for each in grown if each.rows is not None]
     offsets: dict[str, tuple[int, int]] = {}

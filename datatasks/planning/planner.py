@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from forebay.config.specs.datasets import source_of
@@ -73,8 +74,9 @@ def plan_windows(
     """
     asked = sorted([*([warm_start] if warm_start else []), *windows])
     shares = shares_of(pipeline, sources, asked)
-    done = ledger.trained_plans(window.key for window in asked if window.key not in again)
-    done |= _left_open(ledger, shares, [key for key in _keys(asked, again) if key not in done])
+    keys = [window.key for window in asked if window.key not in again]
+    done = ledger.trained_plans(keys)
+    done |= _left_open(ledger, shares, [key for key in keys if key not in done])
     todo = {window.key: window for window in asked if window.key not in done}
     planner = _Planner(ledger, again, clock, todo, waiting)
     for name, found in shares.items():
@@ -97,40 +99,39 @@ def plan_windows(
     return PlanReport(plans, calls, len(asked) - planner.recorded, notes)
 
 
-def _keys(asked: Sequence[Window], again: AbstractSet[str]) -> list[str]:
-    return [window.key for window in asked if window.key not in again]
-
-
 def _left_open(
     ledger: Ledger, shares: Mapping[str, list[Share]], keys: Sequence[str]
 ) -> dict[str, WindowPlan]:
     """Windows that were opened as they are declared now: who trains them goes on with that."""
-    declared: dict[str, list[SourcePlan]] = {}
-    for found in shares.values():
-        for share in found:
-            declared.setdefault(share.window.key, []).append(share.plan())
+    declared = _declared(shares)
     plans = {key: ledger.latest_plan(key) for key in ledger.open_windows(keys)}
     return {
         key: plan
         for key, plan in plans.items()
-        if plan is not None and asks_for(plan, declared[key])
+        if plan is not None and plan.is_open and asks_for(plan, declared[key])
     }
+
+
+def _declared(shares: Mapping[str, list[Share]]) -> dict[str, list[SourcePlan]]:
+    """By window, what each use is to give to it."""
+    found: dict[str, list[SourcePlan]] = {}
+    for share in chain.from_iterable(shares.values()):
+        found.setdefault(share.window.key, []).append(share.plan())
+    return found
 
 
 def _declared_notes(
     plans: Sequence[WindowPlan], done: Mapping[str, WindowPlan], shares: Mapping[str, list[Share]]
 ) -> list[str]:
     """Trained windows whose declaration now asks for other rows."""
-    declared: dict[str, list[tuple[object, ...]]] = {}
-    for found in shares.values():
-        for share in found:
-            declared.setdefault(share.window.key, []).append(identity_of(share.plan()))
+    declared = _declared(shares)
     return [
         f"window {plan.window}: streams or offsets have been changed since it was trained; "
         "run with --reprocess to train it on them"
         for plan in plans
         if plan.window in done
-        and [identity_of(source) for source in plan.sources.values()] != declared[plan.window]
+        and list(map(identity_of, plan.sources.values()))
+        != list(map(identity_of, declared[plan.window]))
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from forebay.datatasks.plans.manifests import tables_of
 from forebay.errors import FencedError, InfrastructureError, NotReadyError
 from forebay.executors.driver.service import DriverService
 from forebay.executors.driver.window import ServedWindow
+from forebay.executors.job.handle import GONE_SECONDS
 from forebay.system.liveness import Activity, progressed
 from forebay.system.output.error_report import ErrorReport
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.25
 # After an error of a storage, which may be away for a while: the window waits for it.
 _RETRY_SECONDS = 2.0
+# An attempt that ends earlier goes on with the trouble of the one before it.
+_BRIEF_SECONDS = 60.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -39,11 +43,19 @@ class Grower:
         self._thread.start()
 
     def _run(self) -> None:
+        away_at = 0.0
         while (served := self._service.growing()) is not None:
+            began = time.monotonic()
             try:
                 with Activity("planning slices"):
                     self._grow_on(served)
+                away_at = 0.0
             except InfrastructureError as error:  # of the database: from what is stored there
+                now = time.monotonic()
+                away_at = away_at if away_at and now - began < _BRIEF_SECONDS else now
+                if now - away_at > GONE_SECONDS:
+                    self._service.refuse(served, ErrorReport.of(error))
+                    away_at = 0.0
                 _LOG.warning("window %s waits: %s", served.window, error)
                 self._service.pause(_RETRY_SECONDS)
             except Exception as error:  # noqa: BLE001 - else the trainer would wait for ever
@@ -63,34 +75,30 @@ class Grower:
 
     def _close_in_time(self, served: ServedWindow, growth: WindowGrowth) -> bool:
         """Let it grow until it is closed; False once another session is open."""
-        trouble, late = "", dict[str, str]()
+        late = dict[str, str]()
         while self._service.release(served, growth.horizon):
             progressed()
             try:
                 for row in growth.grow():
                     self._service.grow(served, tables_of([row.tasks]))
-                if growth.late != late:
-                    late = dict(growth.late)
-                    self._tell(served.window, late)
                 if growth.is_complete:
                     growth.close()
                     return True
-                trouble = ""
+                growth.trouble_at = None
             except FencedError:  # an earlier driver was at it
                 if not self._ledger.plan(served.window, served.generation).is_open:
                     return True
                 growth.restore()
                 self._hand_over(served)
             except InfrastructureError as error:
-                if growth.is_overdue:
+                if growth.is_overdue():
                     raise NotReadyError(
                         f"window {served.window} is over, and cannot be planned to its end: {error}"
                     ) from error
-                trouble = str(error)
-                if growth.late != late:
-                    late = dict(growth.late)
-                    self._tell(served.window, late)
-            self._service.pause(_RETRY_SECONDS if trouble else _POLL_SECONDS)
+            if growth.late != late:
+                late = dict(growth.late)
+                self._tell(served.window, late)
+            self._service.pause(_RETRY_SECONDS if growth.trouble_at else _POLL_SECONDS)
         return False
 
     def _tell(self, window: str, late: Mapping[str, str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -34,31 +33,34 @@ FIRST, SECOND = "2026-03-02T01", "2026-03-02T02"
 
 
 @contextmanager
-def followed_by(followed: Following) -> Iterator[subprocess.Popen[str]]:
-    """Another process follows the line; on return it has come to the dataset's end."""
-    run = followed.project.start("run", "ads", "--follow")
+def followed_by(followed: Following) -> Iterator[list[str]]:
+    """Another process follows the line, to the dataset's end; what it has printed by then."""
+    said, run = list[str](), followed.project.start("run", "ads", "--follow")
     try:
-        yield run
-        printed = run.communicate(timeout=120)[0]
-        assert run.returncode == 0, printed
-        followed.project.environment["PRINTED"] = printed
+        yield said
+        said.append(run.communicate(timeout=120)[0])
+        assert run.returncode == 0, said
     finally:
         kill_tree(followed.project, run)
         run.communicate()
-
-
-def printed(followed: Following) -> str:
-    return followed.project.environment["PRINTED"]
 
 
 def await_rows(followed: Following, window: str) -> None:
     eventually(lambda: bool(used_rows(followed.project, window)), 60)
 
 
+def follow_until_it_has_rows(followed: Following) -> None:
+    """Its job goes on without it."""
+    run = followed.project.start("run", "ads", "--follow")
+    await_rows(followed, FIRST)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=30)
+
+
 def test_an_hour_is_trained_again_and_the_one_that_goes_on_starts_over(tmp_path: Path) -> None:
     followed = following(tmp_path, BEGIN, 300.0, plane="inline")
     project = followed.project
-    with publishing(followed, 3), followed_by(followed):
+    with publishing(followed, 3), followed_by(followed) as said:
         await_rows(followed, SECOND)
         again = ("--from", FIRST, "--to", FIRST, "--reprocess")
         done = project.forebay("run", "ads", *again)
@@ -69,14 +71,14 @@ def test_an_hour_is_trained_again_and_the_one_that_goes_on_starts_over(tmp_path:
     assert there(newest.parent).generation == 2
     assert newest.seen["clicks"].model_dump() == log_sums(project.log, 0, 2**62)
     assert newest.seen["clicks"].rows == followed.published
-    assert "giving way to other work on the line" in printed(followed)
+    assert "giving way to other work on the line" in said[0]
     assert ModelChain(Home(project.home), "ads").pauses() == []
 
 
 def test_a_line_that_is_paused_goes_on_where_it_was(tmp_path: Path) -> None:
     followed = following(tmp_path, BEGIN, 300.0, plane="inline")
     project = followed.project
-    with publishing(followed, 3), followed_by(followed):
+    with publishing(followed, 3), followed_by(followed) as said:
         await_rows(followed, FIRST)
         project.forebay("jobs", "pause", "ads", "--why", "the network is serviced")
         eventually(lambda: not living_holder(Home(project.home), "ads", "main"), 30)
@@ -85,7 +87,7 @@ def test_a_line_that_is_paused_goes_on_where_it_was(tmp_path: Path) -> None:
         assert "not paused" not in project.forebay("jobs", "resume", "ads").stderr
     require_exact(followed, 3)
     assert [link.generation for link in links_of(followed)] == [1, 1]
-    assert "paused (the network is serviced), until `forebay jobs resume ads`" in printed(followed)
+    assert "paused (the network is serviced), until `forebay jobs resume ads`" in said[0]
     assert "it was not paused" in project.forebay("jobs", "resume", "ads").stderr
 
 
@@ -95,15 +97,12 @@ def test_other_weights_count_from_the_newest_checkpoint_on(tmp_path: Path) -> No
     followed = following(tmp_path, BEGIN, 180.0)
     project = followed.project
     with publishing(followed, 3):
-        run = project.start("run", "ads", "--follow")
-        await_rows(followed, FIRST)
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=30)
+        follow_until_it_has_rows(followed)
         project.pipeline["dataset"]["streams"]["clicks"]["weight"] = 3
         project.write_pipeline()
-        with followed_by(followed):
+        with followed_by(followed) as said:
             pass
-    assert f"the declaration has changed: window {FIRST} continues" in printed(followed)
+    assert f"the declaration has changed: window {FIRST} continues" in said[0]
     require_exact(followed, 3)
     assert [link.generation for link in links_of(followed)] == [1, 1]
 
@@ -112,15 +111,12 @@ def test_streams_of_a_window_that_goes_on_stay_what_they_were(tmp_path: Path) ->
     followed = following(tmp_path, BEGIN, 180.0)
     project = followed.project
     with publishing(followed, 2):
-        run = project.start("run", "ads", "--follow")
-        await_rows(followed, FIRST)
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=30)
+        follow_until_it_has_rows(followed)
         project.pipeline["dataset"]["streams"]["history"]["offset"] = "23h"
         project.write_pipeline()
-        with followed_by(followed):
+        with followed_by(followed) as said:
             pass
-    assert "goes on with the streams that were declared when it began" in printed(followed)
+    assert "goes on with the streams that were declared when it began" in said[0]
     (link,) = links_of(followed)
     assert link.generation == 1
     assert link.seen["clicks"].model_dump() == log_sums(project.log, 0, 2**62)

@@ -115,7 +115,6 @@ def test_an_hour_before_that_is_trained_again_takes_it_back_too(tmp_path: Path) 
         serves = there(chain.published())
         assert (serves.window, serves.generation, serves.step) == (first, 2, 0)
         assert chain.exports() == []
-        time.sleep(0.1)
         project.forebay("run", "ads", "--follow")
     assert [(each.window, each.generation) for each in links_of(followed)][-1] == (SECOND, 1)
     assert there(links_of(followed)[-1].parent).generation == 2

@@ -60,13 +60,11 @@ def _facts(embedded: Embedded, state: ClusterStatus) -> dict[str, Any]:
             dags, import_errors = len(api.dags()), len(api.import_errors())
         except ForebayError as error:
             problem = str(error)
-    followers = [one.name for one in embedded.status() if one.name.startswith(FOLLOW)]
+    parts = embedded.status()
+    followers = [one.name for one in parts if one.name.startswith(FOLLOW)]
     health |= dict.fromkeys(followers, "healthy")  # those that run
-    rows = [
-        _row(one, health)
-        for one in embedded.status()
-        if one.name not in followers or one.state != "stopped"
-    ]
+    shown = (one for one in parts if one.name not in followers or one.state != "stopped")
+    rows = [_row(one, health) for one in shown]
     return {
         "state": state.state,
         "healthy": state.state == "running" and all(row["health"] == "healthy" for row in rows),
